@@ -1,0 +1,140 @@
+"""pi_stream: one typed event stream from any LLM provider.
+
+::
+
+    async with pi_stream.stream("local", "Say hello") as stream:
+        async for event in stream:
+            if event.type == "text_delta":
+                print(event.delta, end="")
+    print(stream.message.stop_reason)
+
+``bytes → decoder → chunks → translator → events → reducer → AssistantMessage``
+
+Names are loaded on first use: importing the package loads neither aiohttp nor cattrs.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pi_stream.apis import api_ids as api_ids
+    from pi_stream.apis import register_api as register_api
+    from pi_stream.apis.base import Api as Api
+    from pi_stream.client import Client as Client
+    from pi_stream.client import build_request as build_request
+    from pi_stream.client import complete as complete
+    from pi_stream.client import stream as stream
+    from pi_stream.engine.decode import decode as decode
+    from pi_stream.engine.generator import GeneratorRequest as GeneratorRequest
+    from pi_stream.engine.stream import AssistantStream as AssistantStream
+    from pi_stream.events import *  # noqa: F403
+    from pi_stream.exceptions import *  # noqa: F403
+    from pi_stream.http import HttpRequest as HttpRequest
+    from pi_stream.http import ResponseHead as ResponseHead
+    from pi_stream.messages import *  # noqa: F403
+    from pi_stream.models import Model as Model
+    from pi_stream.models import ReasoningLevel as ReasoningLevel
+    from pi_stream.options import Limits as Limits
+    from pi_stream.options import RetryPolicy as RetryPolicy
+    from pi_stream.options import StreamOptions as StreamOptions
+    from pi_stream.providers.base import Provider as Provider
+    from pi_stream.providers.registry import register as register
+    from pi_stream.reducer import Reducer as Reducer
+    from pi_stream.reducer import fold as fold
+    from pi_stream.reducer import unfold as unfold
+    from pi_stream.serialization import dumps as dumps
+    from pi_stream.serialization import from_json as from_json
+    from pi_stream.serialization import loads as loads
+    from pi_stream.serialization import to_json as to_json
+    from pi_stream.usage import Cost as Cost
+    from pi_stream.usage import CostTier as CostTier
+    from pi_stream.usage import ModelCost as ModelCost
+    from pi_stream.usage import Usage as Usage
+    from pi_stream.usage import price as price
+
+__version__ = "0.1.0"
+
+_NAMES = {
+    "apis": ("api_ids", "register_api"),
+    "apis.base": ("Api",),
+    "client": ("Client", "build_request", "complete", "stream"),
+    "engine.decode": ("decode",),
+    "engine.generator": ("GeneratorRequest",),
+    "engine.stream": ("AssistantStream",),
+    "events": (
+        "Done",
+        "Error",
+        "Event",
+        "Metadata",
+        "Start",
+        "TextDelta",
+        "TextEnd",
+        "TextStart",
+        "ThinkingDelta",
+        "ThinkingEnd",
+        "ThinkingStart",
+        "ToolCallDelta",
+        "ToolCallEnd",
+        "ToolCallStart",
+    ),
+    "exceptions": (
+        "ConfigError",
+        "DecodeError",
+        "MissingExtraError",
+        "MissingKeyError",
+        "PiStreamError",
+        "ProtocolViolation",
+        "SerializationError",
+        "StreamError",
+        "TransportError",
+    ),
+    "http": ("HttpRequest", "ResponseHead"),
+    "messages": (
+        "AgentMessage",
+        "AssistantMessage",
+        "Content",
+        "Context",
+        "CustomMessage",
+        "DeferredHandle",
+        "Diagnostic",
+        "ErrorCause",
+        "ImageContent",
+        "Message",
+        "ProviderData",
+        "StopReason",
+        "SystemMessage",
+        "TextContent",
+        "ThinkingContent",
+        "Tool",
+        "ToolCall",
+        "ToolResultMessage",
+        "UnknownContent",
+        "UserMessage",
+        "convert_to_llm",
+        "register_role",
+    ),
+    "models": ("Model", "ReasoningLevel"),
+    "options": ("Limits", "RetryPolicy", "StreamOptions"),
+    "providers.base": ("Provider",),
+    "providers.registry": ("register",),
+    "reducer": ("Reducer", "fold", "unfold"),
+    "serialization": ("dumps", "from_json", "loads", "to_json"),
+    "usage": ("Cost", "CostTier", "ModelCost", "Usage", "price"),
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME)]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,217 @@
+"""A transcript as the ``messages`` of Chat Completions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from attrs import field, frozen
+
+from pi_stream.apis._history import (
+    is_same_model,
+    renamed_ids,
+    system_text,
+    text_of,
+    update_text,
+)
+from pi_stream.apis._request import clean_json
+from pi_stream.apis._schema import Grammar
+from pi_stream.apis.openai_completions.quirks import Quirks
+from pi_stream.messages import (
+    AssistantMessage,
+    ImageContent,
+    JsonObject,
+    Message,
+    SystemMessage,
+    TextContent,
+    ThinkingContent,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from pi_stream.models import Model
+
+__all__ = ["REASONING_FIELDS", "Conversation"]
+
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
+"""Fields that thinking came in and goes back in; a thinking block's signature says which."""
+
+NO_OUTPUT = "(no tool output)"
+SEE_IMAGE = "(see attached image)"
+IMAGES_FOLLOW = "Attached image(s) from tool result:"
+BRIDGE = "I have the results of the tools."
+
+_ID_LIMIT = 40
+
+
+@frozen(kw_only=True)
+class Conversation:
+    """Writes the messages of one request.
+
+    Attributes:
+        model: The model it is sent to.
+        quirks: Those of its server.
+        grammars: Grammar tools in force, by name.
+        additions: Tools as they are sent that are added in the middle, by index of the system message that does it.
+    """
+
+    model: Model
+    quirks: Quirks
+    grammars: Mapping[str, Grammar] = field(factory=dict)
+    additions: Mapping[int, Sequence[JsonObject]] = field(factory=dict)
+
+    def messages(self, transcript: Sequence[Message]) -> list[JsonObject]:
+        """The transcript on the wire. Messages that say nothing are left out."""
+        limit = _ID_LIMIT if self.quirks.short_tool_call_ids else None
+        ids = renamed_ids(transcript, self.model, "openai-completions", limit)
+        wire: list[JsonObject] = []
+        for is_result, run in groupby(
+            enumerate(transcript), lambda item: isinstance(item[1], ToolResultMessage)
+        ):
+            if is_result:
+                wire += self._results([item for _, item in run if isinstance(item, ToolResultMessage)], ids)
+                continue
+            for index, message in run:
+                wire += self._message(index, message, ids)
+        return _bridged(wire) if self.quirks.requires_assistant_after_tool_result else wire
+
+    def _message(self, index: int, message: Message, ids: Mapping[str, str]) -> list[JsonObject]:
+        match message:
+            case SystemMessage():
+                return self._system(index, message)
+            case UserMessage():
+                return _user(message)
+            case AssistantMessage():
+                return self._assistant(message, ids)
+            case _:
+                return []
+
+    def _system(self, index: int, message: SystemMessage) -> list[JsonObject]:
+        role = "developer" if self.model.reasoning and self.quirks.supports_developer_role else "system"
+        text = update_text(message) if index else system_text(message)
+        tools = self.additions.get(index)
+        added: list[JsonObject] = [{"role": "system", "tools": list(tools)}] if tools else []
+        return added + ([{"role": role, "content": text}] if text else [])
+
+    # --- answers ----------------------------------------------------------------------------------------------------
+
+    def _assistant(self, message: AssistantMessage, ids: Mapping[str, str]) -> list[JsonObject]:
+        texts = [
+            block.text for block in message.content if isinstance(block, TextContent) and block.text.strip()
+        ]
+        calls = message.tool_calls
+        if not texts and not calls:
+            return []
+        # One plain string: some models imitate the parts of an array.
+        content: Any = "".join(texts) or ("" if self._wants_content() else None)
+        wire: JsonObject = {"role": "assistant", "content": content}
+        if is_same_model(message, self.model, "openai-completions"):
+            wire.update(self._thinking(message, texts))
+        if calls:
+            wire["tool_calls"] = [self._call(call, ids) for call in calls]
+        if self.model.reasoning and self.quirks.requires_reasoning_content_on_assistant_messages:
+            wire.setdefault("reasoning_content", "")
+        return [wire]
+
+    def _wants_content(self) -> bool:
+        return (
+            self.quirks.requires_non_null_assistant_content
+            or self.quirks.requires_assistant_after_tool_result
+        )
+
+    def _thinking(self, message: AssistantMessage, texts: Sequence[str]) -> JsonObject:
+        """What gives the model its own thinking back: details, a field, or text, else nothing."""
+        blocks = [block for block in message.content if isinstance(block, ThinkingContent)]
+        details = [entry for block in blocks for entry in _details(block.thinking_signature)]
+        if details:
+            return {"reasoning_details": details}
+        shown = [block for block in blocks if block.thinking.strip() and not block.redacted]
+        if not shown:
+            return {}
+        thinking = "\n".join(block.thinking for block in shown)
+        if self.quirks.requires_thinking_as_text:
+            return {"content": [{"type": "text", "text": text} for text in (thinking, *texts)]}
+        signature = shown[0].thinking_signature
+        return {signature: thinking} if signature in REASONING_FIELDS else {}
+
+    def _call(self, call: ToolCall, ids: Mapping[str, str]) -> JsonObject:
+        wire_id = ids.get(call.id, call.id)
+        grammar = self.grammars.get(call.name)
+        text = call.arguments.get(grammar.property) if grammar else None
+        if isinstance(text, str):
+            return {"id": wire_id, "type": "custom", "custom": {"name": call.name, "input": text}}
+        function = {"name": call.name, "arguments": _json_text(call.arguments)}
+        return {"id": wire_id, "type": "function", "function": function}
+
+    # --- tool results -----------------------------------------------------------------------------------------------
+
+    def _results(self, results: Sequence[ToolResultMessage], ids: Mapping[str, str]) -> list[JsonObject]:
+        """A run of results, and one user message with all their images: results can hold text only."""
+        wire = [self._result(result, ids) for result in results]
+        images = [block for result in results for block in result.content if isinstance(block, ImageContent)]
+        if images:
+            parts = [{"type": "text", "text": IMAGES_FOLLOW}, *map(_image, images)]
+            wire.append({"role": "user", "content": parts})
+        return wire
+
+    def _result(self, result: ToolResultMessage, ids: Mapping[str, str]) -> JsonObject:
+        text = text_of(result.content)
+        if not text:
+            has_image = any(isinstance(block, ImageContent) for block in result.content)
+            text = SEE_IMAGE if has_image else NO_OUTPUT
+        if result.is_error:
+            text = self.quirks.tool_error_prefix + text
+        call_id = ids.get(result.tool_call_id, result.tool_call_id)
+        wire: JsonObject = {"role": "tool", "tool_call_id": call_id, "content": text}
+        if self.quirks.requires_tool_result_name:
+            wire["name"] = result.tool_name
+        return wire
+
+
+def _user(message: UserMessage) -> list[JsonObject]:
+    if isinstance(message.content, str):
+        return [{"role": "user", "content": message.content}]
+    parts: list[JsonObject] = []
+    for block in message.content:
+        if isinstance(block, TextContent) and block.text:
+            parts.append({"type": "text", "text": block.text})
+        elif isinstance(block, ImageContent):
+            parts.append(_image(block))
+    return [{"role": "user", "content": parts}] if parts else []
+
+
+def _image(block: ImageContent) -> JsonObject:
+    return {"type": "image_url", "image_url": {"url": f"data:{block.mime_type};base64,{block.data}"}}
+
+
+def _json_text(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError):
+        return json.dumps(clean_json(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _details(signature: str | None) -> list[JsonObject]:
+    """The reasoning details in a signature; empty when it is something else."""
+    if not signature or not signature.startswith("["):
+        return []
+    try:
+        details = json.loads(signature)
+    except (ValueError, RecursionError):
+        return []
+    valid = isinstance(details, list) and all(
+        isinstance(entry, dict) and "type" in entry for entry in details
+    )
+    return details if valid else []
+
+
+def _bridged(wire: Sequence[JsonObject]) -> list[JsonObject]:
+    """With an assistant message between tool results and the user message that follows them."""
+    bridged: list[JsonObject] = []
+    for message in wire:
+        if message["role"] == "user" and bridged and bridged[-1]["role"] == "tool":
+            bridged.append({"role": "assistant", "content": BRIDGE})
+        bridged.append(message)
+    return bridged

@@ -1,0 +1,363 @@
+"""The client: owns the connections, knows the providers, makes streams."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, fields_dict
+
+from pi_stream.apis import get_api
+from pi_stream.apis.base import Api, TranslatorSetup
+from pi_stream.engine.generator import GeneratorRequest, GeneratorSource
+from pi_stream.engine.run import Exchange, HttpSource
+from pi_stream.engine.source import FailedSource, Source
+from pi_stream.engine.stream import AssistantStream
+from pi_stream.exceptions import ConfigError, MissingKeyError
+from pi_stream.guard import Guard
+from pi_stream.http import HttpRequest
+from pi_stream.messages import (
+    AgentMessage,
+    AssistantMessage,
+    Context,
+    Diagnostic,
+    Message,
+    SystemMessage,
+    Tool,
+    UserMessage,
+    convert_to_llm,
+    now_ms,
+)
+from pi_stream.models import Model
+from pi_stream.options import Limits, RetryPolicy, StreamOptions
+from pi_stream.providers.base import Provider, Runtime
+from pi_stream.providers.registry import Registry
+from pi_stream.transport.base import Transport
+
+if TYPE_CHECKING:
+    import aiohttp
+
+__all__ = ["Client", "ContextLike", "build_request", "complete", "stream"]
+
+ContextLike = Context | Sequence[AgentMessage] | str
+"""What a request is about: a context, a list of messages, or the text of one user message."""
+
+
+class Client:
+    """Makes streams, and owns what they share: connections, providers, local servers.
+
+    Use it as ``async with Client() as client``; one client serves any number of streams at once.
+
+    Args:
+        providers: Providers of your own, beside the built-in, registered and installed ones.
+        api_keys: Keys by provider id; else the providers' environment variables are used.
+        base_urls: Base URLs by provider id; else the providers' environment variables, else their own.
+        options: Options for every request, below those of the request.
+        limits: Bounds in time and size for every request.
+        retries: When requests are tried again.
+        timeout: Short for the head and idle limits, in seconds.
+        transport: A transport of your own; the arguments below are then not used.
+        session: An aiohttp session of your own; it is used and never closed.
+        proxy: URL of an HTTP proxy; without it the environment's proxies are honoured.
+        trust_env: Whether proxies of the environment are honoured.
+        ca: File with certificates to trust instead of the system's.
+        client_cert: File with certificate and key, or the two files.
+        ssl_context: Instead of ``ca`` and ``client_cert``.
+    """
+
+    def __init__(
+        self,
+        *,
+        providers: Iterable[Provider] = (),
+        api_keys: Mapping[str, str] | None = None,
+        base_urls: Mapping[str, str] | None = None,
+        options: StreamOptions | None = None,
+        limits: Limits | None = None,
+        retries: RetryPolicy | None = None,
+        timeout: float | None = None,
+        transport: Transport | None = None,
+        session: aiohttp.ClientSession | None = None,
+        proxy: str | None = None,
+        trust_env: bool = True,
+        ca: str | os.PathLike[str] | None = None,
+        client_cert: str | tuple[str, str] | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._registry = Registry(providers)
+        self._api_keys = dict(api_keys or {})
+        self._base_urls = dict(base_urls or {})
+        self._options = _with_defaults(options or StreamOptions(), limits, retries, timeout)
+        self._own_transport = transport is None
+        self._transport = transport
+        self._transport_options: dict[str, Any] = {
+            "session": session,
+            "proxy": proxy,
+            "trust_env": trust_env,
+            "ca": ca,
+            "client_cert": client_cert,
+            "ssl_context": ssl_context,
+        }
+        self._runtimes: dict[str, Runtime] = {}
+        self._for_one_stream = False
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close connections and local servers. Idempotent. Streams that are still open end with an error."""
+        runtimes, self._runtimes = self._runtimes, {}
+        for runtime in runtimes.values():
+            await runtime.aclose()
+        transport = self._transport
+        if self._own_transport:
+            self._transport = None
+            if transport is not None:
+                await transport.aclose()
+
+    def abort(self) -> None:
+        """Close connections and local servers at once, without waiting: for clean-up where nothing can be awaited."""
+        runtimes, self._runtimes = self._runtimes, {}
+        for runtime in runtimes.values():
+            runtime.abort()
+        if self._own_transport and self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def providers(self) -> Registry:
+        """The providers this client knows."""
+        return self._registry
+
+    # --- streams ------------------------------------------------------------------------------------------------------
+
+    def stream(
+        self,
+        model: str | Model,
+        context: ContextLike,
+        *,
+        tools: Sequence[Tool] | None = None,
+        system_prompt: str | None = None,
+        options: StreamOptions | None = None,
+        **changes: Any,
+    ) -> AssistantStream:
+        """Begin an answer. Nothing is sent before the stream is read.
+
+        Args:
+            model: ``"provider/id"``, ``"provider"`` for its default model, or a model record.
+            context: A context, a list of messages, or the text of one user message.
+            tools: Tools the model may call, beside the context's.
+            system_prompt: System prompt, unless the context has one.
+            options: Options of this request.
+            **changes: Single options by name, such as ``temperature=0.2``; they win over ``options``.
+
+        Returns:
+            The stream. What the provider or the network does wrong is its ``error`` event.
+
+        Raises:
+            ConfigError: An option or the context is not what it should be.
+        """
+        given = _changed(self._options if options is None else _over(self._options, options), changes)
+        asked = as_context(context, tools, system_prompt)
+        head = AssistantMessage(timestamp=now_ms())
+        if isinstance(model, Model):
+            head.provider, head.model, head.api = model.provider, model.id, model.api
+        else:
+            head.provider, _, head.model = model.partition("/")
+        source: Source
+        try:
+            source = self._source(model, asked, given, head)
+        except ConfigError as error:
+            source = FailedSource(head, error)
+        return AssistantStream(source, head, self if self._for_one_stream else None)
+
+    async def complete(self, model: str | Model, context: ContextLike, **arguments: Any) -> AssistantMessage:
+        """Wait for the whole answer. Arguments as for :meth:`stream`."""
+        async with self.stream(model, context, **arguments) as stream:
+            return await stream.result()
+
+    def _source(self, spec: str | Model, context: Context, options: StreamOptions, head: AssistantMessage) -> Source:
+        provider, model, known = self._registry.model(spec)
+        head.provider, head.model, head.api = model.provider, model.id, model.api
+        if not known and provider.generate is None:
+            details = {"provider": provider.id, "model": model.id}
+            head.diagnostics = [Diagnostic(type="unknown_model", timestamp=head.timestamp, details=details)]
+        guard = _guard(head, options)
+        messages = convert_to_llm(context.transcript())
+        tools = _tools(messages)
+        if provider.generate is not None:
+            request = GeneratorRequest(model=model, messages=messages, tools=tools, options=options, context=context)
+            return GeneratorSource(provider.generate, request, guard)
+        api = get_api(provider.api if isinstance(provider.api, Api) and model.api == provider.api.id else model.api)
+        setup = TranslatorSetup(model=model, tools=tools, options=options, timestamp=head.timestamp)
+
+        async def request_now() -> HttpRequest:
+            return api.build_request(await self._addressed(provider, model), messages, self._keyed(provider, options))
+
+        return HttpSource(Exchange(api=api, setup=setup, transport=self._connected(), request=request_now), guard)
+
+    async def _addressed(self, provider: Provider, model: Model) -> Model:
+        """The model with the base URL that applies: the caller's, the environment's, the provider's."""
+        url = self._base_urls.get(provider.id) or _from_environment(provider.base_url_env)
+        if url is None and provider.runtime is not None:
+            if provider.id not in self._runtimes:
+                self._runtimes[provider.id] = provider.runtime()
+            url = await self._runtimes[provider.id].base_url()
+        return evolve(model, base_url=url) if url is not None else model
+
+    def _keyed(self, provider: Provider, options: StreamOptions) -> StreamOptions:
+        return keyed(provider, options, self._api_keys.get(provider.id))
+
+    def _connected(self) -> Transport:
+        if self._transport is None:
+            from pi_stream.transport.aiohttp import AiohttpTransport
+
+            self._transport = AiohttpTransport(**self._transport_options)
+        return self._transport
+
+
+def stream(model: str | Model, context: ContextLike, **arguments: Any) -> AssistantStream:
+    """Begin an answer with a client of its own, which is closed with the stream. Arguments as for ``Client.stream``."""
+    client = Client()
+    client._for_one_stream = True
+    return client.stream(model, context, **arguments)
+
+
+async def complete(model: str | Model, context: ContextLike, **arguments: Any) -> AssistantMessage:
+    """Wait for a whole answer, with a client of its own. Arguments as for ``Client.stream``."""
+    async with Client() as client:
+        return await client.complete(model, context, **arguments)
+
+
+def build_request(
+    model: str | Model,
+    context: ContextLike,
+    options: StreamOptions | None = None,
+    *,
+    providers: Iterable[Provider] = (),
+) -> HttpRequest:
+    """The request that would be sent, without sending it.
+
+    Args:
+        model: ``"provider/id"`` or a model record.
+        context: A context, a list of messages, or the text of one user message.
+        options: What the caller wants.
+        providers: Providers of your own.
+
+    Returns:
+        Method, URL, headers and body. Headers hold the key; ``masked()`` hides it.
+
+    Raises:
+        ConfigError: The provider is unknown, plays its answers itself, or the request cannot be made.
+    """
+    provider, found, _ = Registry(providers).model(model)
+    if provider.generate is not None:
+        raise ConfigError(f"the provider {provider.id!r} is a generator: it sends no request")
+    url = _from_environment(provider.base_url_env) if not isinstance(model, Model) or not model.base_url else None
+    found = evolve(found, base_url=url) if url is not None else found
+    api = get_api(provider.api if isinstance(provider.api, Api) and found.api == provider.api.id else found.api)
+    key = keyed(provider, options or StreamOptions(), None, required=False)
+    return api.build_request(found, convert_to_llm(as_context(context).transcript()), key)
+
+
+def as_context(
+    context: ContextLike, tools: Sequence[Tool] | None = None, system_prompt: str | None = None
+) -> Context:
+    """A context of whatever a caller may give for one.
+
+    Raises:
+        ConfigError: It is nothing of that kind.
+    """
+    if isinstance(context, str):
+        made = Context([UserMessage(context)])
+    elif isinstance(context, Context):
+        made = evolve(context)
+    elif isinstance(context, Sequence):
+        made = Context(list(context))
+    else:
+        raise ConfigError(f"the context must be a Context, a list of messages or a string, not {context!r}")
+    if tools is not None:
+        made.tools = [*(made.tools or ()), *tools]
+    if system_prompt is not None and made.system_prompt is None:
+        made.system_prompt = system_prompt
+    for position, message in enumerate(made.messages):
+        if not isinstance(getattr(message, "role", None), str):
+            raise ConfigError(f"messages[{position}] is no message but {type(message).__name__}")
+    return made
+
+
+def keyed(
+    provider: Provider, options: StreamOptions, key: str | None, *, required: bool = True
+) -> StreamOptions:
+    """The options with the key that applies: the request's, the client's, the environment's.
+
+    Raises:
+        MissingKeyError: The provider needs a key and there is none.
+    """
+    key = options.api_key or key or _from_environment(provider.key_env)
+    if key is None and provider.key_required and required:
+        names = " or ".join(provider.key_env)
+        how = f"set {names}, or " if names else ""
+        raise MissingKeyError(f"no API key for provider {provider.id!r}: {how}pass api_key=")
+    return evolve(options, api_key=key)
+
+
+def _from_environment(names: Iterable[str]) -> str | None:
+    return next((value for name in names if (value := os.environ.get(name, "").strip())), None)
+
+
+def _tools(messages: Iterable[Message]) -> tuple[Tool, ...]:
+    """All tools that the transcript ever declares, the last of a name winning."""
+    known: dict[str, Tool] = {}
+    for message in messages:
+        if isinstance(message, SystemMessage):
+            known.update((tool.name, tool) for tool in message.tools_added or ())
+    return tuple(known.values())
+
+
+def _guard(head: AssistantMessage, options: StreamOptions) -> Guard:
+    started = time.monotonic()
+    return Guard(
+        head,
+        max_blocks=options.limits.blocks,
+        max_argument_bytes=options.limits.argument_bytes,
+        elapsed_ms=lambda: max(0, round((time.monotonic() - started) * 1000)),
+    )
+
+
+def _with_defaults(
+    options: StreamOptions, limits: Limits | None, retries: RetryPolicy | None, timeout: float | None
+) -> StreamOptions:
+    if limits is not None:
+        options = evolve(options, limits=limits)
+    if retries is not None:
+        options = evolve(options, retries=retries)
+    if timeout is not None:
+        options = evolve(options, limits=evolve(options.limits, head=timeout, idle=timeout))
+    return options
+
+
+def _over(base: StreamOptions, options: StreamOptions) -> StreamOptions:
+    """The options of a request over those of the client: what differs from the default wins."""
+    default = StreamOptions()
+    changes = {
+        name: value
+        for name in fields_dict(StreamOptions)
+        if (value := getattr(options, name)) != getattr(default, name)
+    }
+    return evolve(base, **changes)
+
+
+def _changed(options: StreamOptions, changes: Mapping[str, Any]) -> StreamOptions:
+    unknown = sorted(set(changes) - set(fields_dict(StreamOptions)))
+    if unknown:
+        known = ", ".join(fields_dict(StreamOptions))
+        raise ConfigError(f"unknown option {', '.join(unknown)}; known are: {known}")
+    return evolve(options, **changes) if changes else options

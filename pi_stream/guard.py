@@ -1,0 +1,347 @@
+"""The guard: makes sure that what a stream hands out keeps the guarantees of :mod:`pi_stream.events`.
+
+Built-in translators and custom providers speak in drafts; the guard turns each batch of drafts into events. It opens
+the stream, ends blocks, parses the arguments of finished calls, builds the terminal event, and turns any violation
+into one ``error`` event that names the guarantee. Nothing is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+from pi_stream.events import (
+    BlockEnd,
+    Done,
+    DoneReason,
+    Draft,
+    Error,
+    Event,
+    Finish,
+    Metadata,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from pi_stream.exceptions import ProtocolViolation
+from pi_stream.messages import AssistantMessage, Diagnostic, ErrorCause, ToolCall
+from pi_stream.partial_json import parse_arguments
+from pi_stream.reducer import Reducer, TextBlock, ThinkingBlock, ToolCallBlock, adopt
+from pi_stream.usage import Usage
+
+__all__ = ["Guard"]
+
+_DONE_REASONS = ("stop", "length", "toolUse", "deferred")
+_STARTS = (TextStart, ThinkingStart, ToolCallStart)
+_ENDS = (TextEnd, ThinkingEnd, ToolCallEnd)
+_TERMINALS = (Finish, Done, Error)
+
+
+class Guard:
+    """Turns drafts into the events of one stream.
+
+    Args:
+        head: The message to come: api, provider, model, timestamp.
+        max_blocks: Most content blocks.
+        max_argument_bytes: Most argument text of one tool call, in characters.
+        elapsed_ms: Gives the ms since the request started, for ``duration_ms``; None leaves it out.
+    """
+
+    def __init__(
+        self,
+        head: AssistantMessage,
+        *,
+        max_blocks: int = 10_000,
+        max_argument_bytes: int = 16 * 1024 * 1024,
+        elapsed_ms: Callable[[], int] | None = None,
+    ) -> None:
+        self._head = head
+        self._reducer = Reducer(adopt(head))
+        self._held: list[Event] = []
+        self._max_blocks = max_blocks
+        self._max_argument_bytes = max_argument_bytes
+        self._argument_sizes: dict[int, int] = {}
+        self._elapsed_ms = elapsed_ms
+        self._start_seen = False
+        self.bytes = 0
+        self.chunks = 0
+
+    @classmethod
+    def resume(cls, head: AssistantMessage, reducer: Reducer, counts: Guard) -> Guard:
+        """A guard that goes on where a reducer stands, to end a stream from there.
+
+        Args:
+            head: The message as ``start`` shows it.
+            reducer: What was handed out so far; the guard's events are folded into it.
+            counts: Where the numbers of bytes and chunks, and the duration, come from.
+        """
+        guard = cls(head, elapsed_ms=counts._elapsed_ms)
+        guard._reducer = reducer
+        guard.bytes, guard.chunks = counts.bytes, counts.chunks
+        return guard
+
+    @property
+    def message(self) -> AssistantMessage:
+        """The message that the events made so far fold into."""
+        return self._reducer.message
+
+    @property
+    def finished(self) -> bool:
+        """Whether the terminal event was made."""
+        return self._reducer.finished
+
+    @property
+    def started(self) -> bool:
+        """Whether ``start`` was made."""
+        return self._reducer.started
+
+    def check(self, drafts: Sequence[Draft]) -> list[Event]:
+        """Turn one batch of drafts into events. After the terminal event there are none. Never raises."""
+        out: list[Event] = []
+        if self._reducer.finished:
+            return out
+        try:
+            self._check(drafts, out)
+        except ProtocolViolation as violation:
+            self._violated(violation, out)
+        except Exception as error:  # an event of a custom provider with values of a wrong type
+            self._violated(ProtocolViolation(8, f"unusable event ({type(error).__name__}: {error})"), out)
+        return out
+
+    def violate(self, violation: ProtocolViolation) -> list[Event]:
+        """End the stream with an error that names the guarantee a provider broke."""
+        out: list[Event] = []
+        if not self._reducer.finished:
+            self._violated(violation, out)
+        return out
+
+    def _check(self, drafts: Sequence[Draft], out: list[Event]) -> None:
+        open_blocks = self._reducer.open_blocks
+        for position, draft in enumerate(drafts):
+            cls = draft.__class__
+            if cls is TextDelta or cls is ThinkingDelta or cls is ToolCallDelta:
+                delta: str = draft.delta  # type: ignore[union-attr]
+                block = open_blocks.get(draft.content_index)  # type: ignore[union-attr, arg-type]
+                if block is None or block.delta_class is not cls or delta.__class__ is not str:
+                    self._refuse_delta(draft)
+                if cls is ToolCallDelta:
+                    self._count_arguments(cast(ToolCallDelta, draft))
+                block.pieces.append(delta)  # type: ignore[union-attr]
+                out.append(draft)  # type: ignore[arg-type]
+            elif cls in _TERMINALS:
+                self._end_stream(cast("Finish | Done | Error", draft), drafts[position + 1 :], out)
+                return
+            else:
+                self._rare(draft, out)
+
+    def _rare(self, draft: Draft, out: list[Event]) -> None:
+        if isinstance(draft, BlockEnd):
+            self._end_block(draft, out)
+        elif isinstance(draft, _STARTS):
+            self._open(draft, out)
+        elif isinstance(draft, _ENDS):
+            self._raw_end(draft, out)
+        elif isinstance(draft, Metadata):
+            if self._reducer.started:
+                self._emit(draft, out)
+            else:
+                self._held.append(draft)
+        elif isinstance(draft, Start):
+            if self._start_seen or self._reducer.started:
+                raise ProtocolViolation(1, "a second start")
+            self._start_seen = True
+            self._held.extend(self._news(draft.message))
+        else:
+            raise ProtocolViolation(8, f"{type(draft).__name__} is no event")
+
+    def _emit(self, event: Event, out: list[Event]) -> None:
+        self._reducer.apply(event)
+        out.append(event)
+
+    # --- start and blocks ---------------------------------------------------------------------------------------------
+
+    def _begin(self, out: list[Event]) -> None:
+        """Hand out ``start`` and what was held back for it."""
+        self._emit(Start(self._head), out)
+        for event in self._held:
+            self._emit(event, out)
+        self._held.clear()
+
+    def _open(self, start: TextStart | ThinkingStart | ToolCallStart, out: list[Event]) -> None:
+        if not self._reducer.started:
+            self._begin(out)
+        for index, block in self._reducer.open_blocks.items():
+            if not isinstance(block, ToolCallBlock):
+                raise ProtocolViolation(6, f"{start.type} while block {index} was open")
+        if isinstance(start, ToolCallStart) and not (isinstance(start.id, str) and isinstance(start.name, str)):
+            raise ProtocolViolation(8, f"toolcall_start of block {start.content_index} needs an id and a name")
+        if start.content_index >= self._max_blocks:
+            raise ProtocolViolation(8, f"more than {self._max_blocks} blocks (limits.blocks)")
+        self._emit(start, out)
+
+    def _count_arguments(self, delta: ToolCallDelta) -> None:
+        size = self._argument_sizes.get(delta.content_index, 0) + len(delta.delta)
+        self._argument_sizes[delta.content_index] = size
+        if size > self._max_argument_bytes:
+            limit = f"{self._max_argument_bytes} bytes (limits.argument_bytes)"
+            raise ProtocolViolation(8, f"the arguments of block {delta.content_index} are larger than {limit}")
+
+    def _refuse_delta(self, draft: Any) -> None:
+        Reducer.apply(self._reducer, draft)  # raises with the reason, unless the delta is no text
+        raise ProtocolViolation(8, f"the delta of {draft.type} is {type(draft.delta).__name__}, not str")
+
+    def _end_block(self, end: BlockEnd, out: list[Event], *, broken: bool = False) -> None:
+        index = end.content_index
+        block = self._reducer.open_blocks.get(index)
+        if block is None:
+            raise ProtocolViolation(2, f"the end of block {index}, which is not open")
+        if isinstance(block, ToolCallBlock):
+            self._emit(ToolCallEnd(index, self._finished_call(block, end, out)), out)
+            return
+        text = block.flush()
+        if end.content is not None and end.content != text:
+            text = self._reconcile(index, block, text, end.content, out)
+        if not text and not end.signature and not broken:
+            raise ProtocolViolation(7, f"block {index} is empty")
+        if isinstance(block, TextBlock):
+            self._emit(TextEnd(index, text, end.signature), out)
+        else:
+            self._emit(ThinkingEnd(index, text, end.signature, end.redacted), out)
+
+    def _reconcile(self, index: int, block: Any, streamed: str, final: str, out: list[Event]) -> str:
+        """A final text that continues the streamed one becomes a last delta; else a diagnostic, and nothing changes."""
+        if final.startswith(streamed):
+            self._emit(block.delta_class(index, final[len(streamed) :]), out)
+            return final
+        self._emit(self._diagnostic("final_text_differs", {"contentIndex": index, "content": final}), out)
+        return streamed
+
+    def _finished_call(self, block: ToolCallBlock, end: BlockEnd, out: list[Event]) -> ToolCall:
+        raw = block.raw()
+        if end.content is not None and end.content != raw:
+            if not raw.strip() or parse_arguments(raw) != parse_arguments(end.content):
+                raw = self._reconcile(end.content_index, block, raw, end.content, out)
+        arguments, error = parse_arguments(raw)
+        if end.error is not None:
+            arguments, error = {}, f"{end.error}\n\n{raw}"
+        call = block.content
+        return ToolCall(
+            call.id,
+            call.name,
+            arguments,
+            thought_signature=end.signature,
+            namespace=end.namespace,
+            arguments_error=error,
+        )
+
+    def _raw_end(self, end: TextEnd | ThinkingEnd | ToolCallEnd, out: list[Event]) -> None:
+        block = self._reducer.open_blocks.get(end.content_index)
+        if isinstance(end, ToolCallEnd):
+            if isinstance(block, ToolCallBlock):
+                call, opened = end.tool_call, block.content
+                if (call.id, call.name) != (opened.id, opened.name):
+                    raise ProtocolViolation(4, f"toolcall_end of block {end.content_index} renames the call")
+                if call.arguments_error is None and parse_arguments(block.raw())[0] != call.arguments:
+                    raise ProtocolViolation(4, "the arguments of toolcall_end are not what its deltas add up to")
+        elif not end.content and isinstance(block, (TextBlock, ThinkingBlock)):
+            signature = end.text_signature if isinstance(end, TextEnd) else end.thinking_signature
+            if not signature and not block.flush():
+                raise ProtocolViolation(7, f"block {end.content_index} is empty")
+        self._emit(end, out)
+
+    # --- the terminal event -----------------------------------------------------------------------------------------
+
+    def _end_stream(self, last: Finish | Done | Error, rest: Sequence[Draft], out: list[Event]) -> None:
+        if any(isinstance(draft, _TERMINALS) for draft in rest):
+            raise ProtocolViolation(1, "two terminal events in one batch")
+        finish = last if isinstance(last, Finish) else self._raw_finish(last, out)
+        if finish.reason not in _DONE_REASONS and finish.reason not in ("error", "aborted"):
+            raise ProtocolViolation(5, f"the stream ended while its stop reason was {finish.reason!r}")
+        if rest:
+            types = [getattr(draft, "type", type(draft).__name__) for draft in rest]
+            self._rare(self._diagnostic("after_terminal", {"dropped": types}), out)
+        self._terminate(finish, out)
+
+    def _raw_finish(self, last: Done | Error, out: list[Event]) -> Finish:
+        """What a provider's own terminal event says, as a draft."""
+        message = last.message if isinstance(last, Done) else last.error
+        if isinstance(last, Done):
+            if last.reason not in _DONE_REASONS or message.stop_reason != last.reason:
+                raise ProtocolViolation(5, f"done ({last.reason}) while the message says {message.stop_reason!r}")
+            if self._reducer.open_blocks:
+                raise ProtocolViolation(3, f"done while block {min(self._reducer.open_blocks)} was open")
+            if message.content and message.content != self._reducer.message.content:
+                raise ProtocolViolation(5, "the message of done is not what was streamed")
+        for event in self._news(message):
+            self._rare(event, out)
+        return Finish(last.reason, message.error_message, message.error_cause, message.deferred)
+
+    def _news(self, message: AssistantMessage) -> Iterator[Metadata]:
+        """What a provider's own message says beyond the events so far."""
+        known = self._reducer.message
+        if message.usage not in (known.usage, Usage()):
+            yield Metadata(usage=message.usage)
+        for attribute in ("response_id", "response_model", "raw_stop_reason"):
+            value = getattr(message, attribute)
+            if value is not None and value != getattr(known, attribute):
+                yield Metadata(**{attribute: value})
+        for diagnostic in message.diagnostics or ():
+            if diagnostic not in (known.diagnostics or ()):
+                yield Metadata(diagnostic=diagnostic)
+        for entry in message.provider_data or ():
+            if entry not in (known.provider_data or ()):
+                yield Metadata(provider_data=entry)
+
+    def _terminate(self, finish: Finish, out: list[Event]) -> None:
+        failed = finish.reason in ("error", "aborted")
+        for index in sorted(self._reducer.open_blocks):
+            self._end_block(BlockEnd(index), out, broken=failed)
+        if not self._reducer.started:
+            if not failed:
+                self._begin(out)
+            # A failure before any block is a lone error: what was held back is in its message.
+            self._reducer.apply_all(self._held)
+        final = AssistantMessage(
+            error_message=finish.error_message,
+            error_cause=self._counted(finish) if failed else None,
+            deferred=finish.deferred,
+            duration_ms=self._elapsed_ms() if self._elapsed_ms is not None else None,
+            timestamp=0,
+        )
+        out.append(self._terminal(finish, final))
+
+    def _terminal(self, finish: Finish, final: AssistantMessage) -> Event:
+        reducer = self._reducer
+        started, known = reducer.started, reducer.message
+        if finish.reason == "error" or finish.reason == "aborted":
+            reducer.started = True  # a lone error: the fold starts from the head, not from `final`
+            reducer.apply(Error(finish.reason, final))
+            reducer.started = started
+            return Error(finish.reason, known)
+        done = cast(DoneReason, finish.reason)
+        reducer.apply(Done(done, final))
+        return Done(done, known)
+
+    def _counted(self, finish: Finish) -> ErrorCause:
+        cause = finish.error_cause
+        if cause is None:
+            cause = ErrorCause(kind="cancelled" if finish.reason == "aborted" else "provider_error")
+        cause.bytes, cause.chunks = self.bytes, self.chunks
+        return cause
+
+    def _violated(self, violation: ProtocolViolation, out: list[Event]) -> None:
+        """Turn a violation into the one error event."""
+        cause = ErrorCause(kind="protocol", origin="provider", provider_code=f"guarantee-{violation.rule}")
+        self._terminate(Finish("error", str(violation), cause), out)
+
+    def _diagnostic(self, kind: str, details: dict[str, Any]) -> Metadata:
+        return Metadata(
+            diagnostic=Diagnostic(type=kind, timestamp=self._head.timestamp, details=details)
+        )

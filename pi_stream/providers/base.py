@@ -1,0 +1,88 @@
+"""The provider record: what is known of a vendor, as data, or the generator that plays one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from attrs import Attribute, field, frozen
+
+from pi_stream.apis.base import Api
+from pi_stream.engine.generator import Generate
+from pi_stream.exceptions import ConfigError
+from pi_stream.models import Model
+
+__all__ = ["Provider", "Runtime"]
+
+
+class Runtime(Protocol):
+    """Something a provider runs for its clients, such as a local server. Started on first use, closed with the client."""
+
+    async def base_url(self) -> str:
+        """Start if need be, and give the base URL."""
+        ...
+
+    def abort(self) -> None:
+        """Stop at once, without waiting. Idempotent."""
+        ...
+
+    async def aclose(self) -> None:
+        """Stop. Idempotent."""
+        ...
+
+
+def _names(value: str | tuple[str, ...] | list[str] | None) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value or ())
+
+
+def _provider_id(instance: Any, attribute: Attribute[str], value: Any) -> None:
+    if not isinstance(value, str) or not value or "/" in value or value.strip() != value:
+        raise ConfigError(f"Provider.id must be a name without slashes or spaces at its ends, not {value!r}")
+
+
+@frozen
+class Provider:
+    """A vendor.
+
+    One of two doors: *data* (``api`` and ``base_url``: a host of a known protocol), or *generator* (``generate``: an
+    async generator function that yields parts, see :mod:`pi_stream.engine.parts`).
+
+    Attributes:
+        id: What stands before the first slash of a model name.
+        api: Wire protocol: an id, or a protocol of your own.
+        base_url: Where requests go, version included, such as ``https://api.openai.com/v1``.
+        base_url_env: Environment variables that replace it; the first that is set and not blank.
+        key_env: Environment variables that hold the key; the first that is set and not blank.
+        key_required: Whether a request without a key is refused before it is sent.
+        headers: Headers for every request.
+        models: What is known of its models; others are allowed with default data.
+        default_model: Model id when only the provider is named.
+        quirks: What its servers do differently, by the names that the api's request module lists.
+        generate: The generator door.
+        runtime: Makes what the provider runs for a client, such as a local server.
+        name: For people.
+    """
+
+    id: str = field(validator=_provider_id)
+    api: str | Api = field(default="openai-completions", kw_only=True)
+    base_url: str = field(default="", kw_only=True)
+    base_url_env: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
+    key_env: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
+    key_required: bool = field(kw_only=True)
+    headers: dict[str, str] = field(factory=dict, kw_only=True)
+    models: tuple[Model, ...] = field(default=(), converter=tuple, kw_only=True)
+    default_model: str | None = field(default=None, kw_only=True)
+    quirks: dict[str, Any] = field(factory=dict, kw_only=True)
+    generate: Generate | None = field(default=None, kw_only=True)
+    runtime: Callable[[], Runtime] | None = field(default=None, kw_only=True)
+    name: str = field(default="", kw_only=True)
+
+    @key_required.default
+    def _key_required(self) -> bool:
+        return bool(self.key_env)
+
+    def __attrs_post_init__(self) -> None:
+        if self.generate is None and self.runtime is None and not self.base_url and not self.base_url_env:
+            raise ConfigError(f"Provider {self.id!r} needs a base_url, or a generator in `generate`")
+
+

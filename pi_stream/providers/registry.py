@@ -1,0 +1,127 @@
+"""Finding providers and models by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from attrs import evolve
+
+from pi_stream.apis.base import Api
+from pi_stream.exceptions import ConfigError
+from pi_stream.models import Model
+from pi_stream.providers.base import Provider
+
+__all__ = ["Registry", "register"]
+
+ENTRY_POINT_GROUP = "pi_stream.providers"
+
+_MODULES = {
+    "local": "pi_stream.providers.local",
+    "openai": "pi_stream.providers.openai",
+    "scripted": "pi_stream.providers.scripted",
+}
+_registered: dict[str, Provider] = {}
+
+
+def register(provider: Provider) -> Provider:
+    """Make a provider known to every client of this process. A later one with the same id replaces it."""
+    _registered[provider.id] = provider
+    return provider
+
+
+class Registry:
+    """The providers a client knows: its own, registered ones, installed ones (entry points), built-in ones.
+
+    Args:
+        providers: The client's own.
+    """
+
+    def __init__(self, providers: Iterable[Provider] = ()) -> None:
+        self._own = {provider.id: provider for provider in providers}
+        self._installed: dict[str, Any] | None = None
+
+    def ids(self) -> list[str]:
+        """Ids of all known providers, sorted."""
+        return sorted({*self._own, *_registered, *self._entry_points(), *_MODULES})
+
+    def provider(self, id: str) -> Provider:
+        """The provider of an id.
+
+        Raises:
+            ConfigError: Nobody knows it; the message lists near names.
+        """
+        if id in self._own:
+            return self._own[id]
+        if id in _registered:
+            return _registered[id]
+        if id in self._entry_points():
+            return self._load(id)
+        if id in _MODULES:
+            found: Provider = import_module(_MODULES[id]).provider
+            return found
+        near = get_close_matches(id, self.ids(), n=3, cutoff=0.5)
+        hint = f"did you mean {', '.join(near)}?" if near else f"known are: {', '.join(self.ids())}"
+        raise ConfigError(f"unknown provider {id!r}; {hint}")
+
+    def model(self, spec: str | Model) -> tuple[Provider, Model, bool]:
+        """The provider and the model of a name.
+
+        Args:
+            spec: ``"provider/id"``, where the provider is what stands before the first slash and the rest is the id,
+                untouched; ``"provider"`` alone for its default model; or a model record.
+
+        Returns:
+            The provider, the model with base URL, headers and quirks of the provider merged in, and whether anything
+            is known of the model.
+
+        Raises:
+            ConfigError: The provider is unknown, or has no default model.
+        """
+        if isinstance(spec, Model):
+            provider = self.provider(spec.provider)
+            return provider, merged(provider, spec), True
+        name, slash, id = spec.partition("/")
+        provider = self.provider(name)
+        if not id:
+            id = provider.default_model or (provider.models[0].id if provider.models else "")
+            if slash or not id:
+                raise ConfigError(f"name a model as 'provider/model': {provider.id!r} has no default model")
+        for model in provider.models:
+            if model.id == id:
+                return provider, merged(provider, model), True
+        return provider, merged(provider, Model(id=id)), False
+
+    def _entry_points(self) -> dict[str, Any]:
+        if self._installed is None:
+            self._installed = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+        return self._installed
+
+    def _load(self, id: str) -> Provider:
+        point = self._entry_points()[id]
+        try:
+            provider = point.load()
+        except Exception as error:
+            raise ConfigError(f"the installed provider {id!r} ({point.value}) cannot be loaded: {error!r}") from error
+        if callable(provider) and not isinstance(provider, Provider):
+            provider = provider()
+        if not isinstance(provider, Provider):
+            raise ConfigError(f"the entry point {id!r} ({point.value}) gives {type(provider).__name__}, no Provider")
+        return provider
+
+
+def merged(provider: Provider, model: Model) -> Model:
+    """The model with what its provider says merged in; what the model says itself wins."""
+    api = provider.api.id if isinstance(provider.api, Api) else provider.api
+    return evolve(
+        model,
+        name=model.name or model.id,
+        provider=provider.id,
+        api=model.api or api,
+        base_url=model.base_url or provider.base_url,
+        headers={**provider.headers, **(model.headers or {})},
+        compat={**provider.quirks, **(model.compat or {})},
+    )

@@ -1,0 +1,1 @@
+"""Transports: what sends a request and gives the bytes of the answer, behind one small protocol."""
