@@ -14,7 +14,13 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 
 import attrs
 from cattrs import BaseValidationError, Converter, StructureHandlerNotFoundError
-from cattrs.cols import homogenous_tuple_structure_factory, list_structure_factory
+from cattrs.cols import (
+    homogenous_tuple_structure_factory,
+    iterable_unstructure_factory,
+    list_structure_factory,
+    mapping_structure_factory,
+    mapping_unstructure_factory,
+)
 from cattrs.errors import AttributeValidationNote, IterableValidationNote
 from cattrs.fns import identity
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
@@ -80,9 +86,9 @@ def _mismatch(expected: str, value: Any, step: str = "") -> Invalid:
     return Invalid(f"expected {expected}, not {seen}", step)
 
 
-def _not_one_of(allowed: Iterable[Any], value: str, step: str = "") -> Invalid:
+def _not_one_of(allowed: Iterable[Any], value: Any, step: str = "") -> Invalid:
     names = ", ".join(json.dumps(each) for each in allowed)
-    return Invalid(f"expected one of {names}, not {json.dumps(value[:80])}", step)
+    return Invalid(f"expected one of {names}, not {json.dumps(value)[:80]}", step)
 
 
 def _any_of(kinds: Container[type]) -> str:
@@ -144,9 +150,7 @@ def literal_reader(cls: Any) -> Reader:
     def read(value: Any, _: Any) -> Any:
         if type(value) in kinds and value in allowed:
             return value
-        if type(value) is str:
-            raise _not_one_of(allowed, value)
-        raise _mismatch(_any_of(kinds), value)
+        raise _not_one_of(allowed, value) if type(value) in kinds else _mismatch(_any_of(kinds), value)
 
     return read
 
@@ -172,7 +176,7 @@ def array_reader(cls: Any, converter: Converter) -> Reader:
 
 
 def array_writer(cls: Any, converter: Converter) -> Writer:
-    return converter.gen_unstructure_iterable(cls, unstructure_to=list)
+    return iterable_unstructure_factory(cls, converter, unstructure_to=list)
 
 
 def is_mapping(cls: Any) -> bool:
@@ -180,7 +184,8 @@ def is_mapping(cls: Any) -> bool:
 
 
 def mapping_reader(cls: Any, converter: Converter) -> Reader:
-    read_items = converter.gen_structure_mapping(cls)
+    """User data is the object it was; values of a type of ours are read one by one."""
+    read_items: Reader = mapping_structure_factory(cls, converter, dict)
     is_user_data = get_args(cls)[1] is Any
 
     def read(value: Any, _: Any) -> Any:
@@ -193,7 +198,7 @@ def mapping_reader(cls: Any, converter: Converter) -> Reader:
 
 def mapping_writer(cls: Any, converter: Converter) -> Writer:
     if converter.get_unstructure_hook(get_args(cls)[1]) is not identity:
-        return converter.gen_unstructure_mapping(cls, unstructure_to=dict)
+        return mapping_unstructure_factory(cls, converter, unstructure_to=dict)
     return identity if get_origin(cls) is dict else dict
 
 

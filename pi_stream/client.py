@@ -34,7 +34,7 @@ from pi_stream.messages import (
 )
 from pi_stream.models import Model
 from pi_stream.options import Limits, RetryPolicy, StreamOptions
-from pi_stream.providers.base import Provider, Runtime
+from pi_stream.providers.base import Provider, Runtime, from_environment
 from pi_stream.providers.registry import Registry
 from pi_stream.transport.base import Transport
 
@@ -101,7 +101,7 @@ class Client:
             "client_cert": client_cert,
             "ssl_context": ssl_context,
         }
-        self._runtimes: dict[str, Runtime] = {}
+        self._runtimes: dict[tuple[str, str], Runtime] = {}  # by provider id and model id
         self._for_one_stream = False
 
     async def __aenter__(self) -> Client:
@@ -186,7 +186,7 @@ class Client:
     def _source(self, spec: str | Model, context: Context, options: StreamOptions, head: AssistantMessage) -> Source:
         provider, model, known = self._registry.model(spec)
         head.provider, head.model, head.api = model.provider, model.id, model.api
-        if not known and provider.generate is None:
+        if not known and provider.generate is None and provider.runtime is None:
             details = {"provider": provider.id, "model": model.id}
             head.diagnostics = [Diagnostic(type="unknown_model", timestamp=head.timestamp, details=details)]
         guard = _guard(head, options)
@@ -205,11 +205,12 @@ class Client:
 
     async def _addressed(self, provider: Provider, model: Model) -> Model:
         """The model with the base URL that applies: the caller's, the environment's, the provider's."""
-        url = self._base_urls.get(provider.id) or _from_environment(provider.base_url_env)
+        url = self._base_urls.get(provider.id) or from_environment(provider.base_url_env)
         if url is None and provider.runtime is not None:
-            if provider.id not in self._runtimes:
-                self._runtimes[provider.id] = provider.runtime()
-            url = await self._runtimes[provider.id].base_url()
+            key = (provider.id, model.id)
+            if key not in self._runtimes:
+                self._runtimes[key] = provider.runtime(model)
+            url = await self._runtimes[key].base_url()
         return evolve(model, base_url=url) if url is not None else model
 
     def _keyed(self, provider: Provider, options: StreamOptions) -> StreamOptions:
@@ -260,7 +261,7 @@ def build_request(
     provider, found, _ = Registry(providers).model(model)
     if provider.generate is not None:
         raise ConfigError(f"the provider {provider.id!r} is a generator: it sends no request")
-    url = _from_environment(provider.base_url_env) if not isinstance(model, Model) or not model.base_url else None
+    url = from_environment(provider.base_url_env) if not isinstance(model, Model) or not model.base_url else None
     found = evolve(found, base_url=url) if url is not None else found
     api = get_api(provider.api if isinstance(provider.api, Api) and found.api == provider.api.id else found.api)
     key = keyed(provider, options or StreamOptions(), None, required=False)
@@ -301,16 +302,12 @@ def keyed(
     Raises:
         MissingKeyError: The provider needs a key and there is none.
     """
-    key = options.api_key or key or _from_environment(provider.key_env)
+    key = options.api_key or key or from_environment(provider.key_env)
     if key is None and provider.key_required and required:
         names = " or ".join(provider.key_env)
         how = f"set {names}, or " if names else ""
         raise MissingKeyError(f"no API key for provider {provider.id!r}: {how}pass api_key=")
     return evolve(options, api_key=key)
-
-
-def _from_environment(names: Iterable[str]) -> str | None:
-    return next((value for name in names if (value := os.environ.get(name, "").strip())), None)
 
 
 def _tools(messages: Iterable[Message]) -> tuple[Tool, ...]:

@@ -18,6 +18,7 @@ The rules themselves are in :mod:`pi_stream._json_rules`; these two modules are 
 
 from __future__ import annotations
 
+import enum
 import json
 import re
 from types import NoneType
@@ -160,6 +161,11 @@ def _make_converter() -> Converter:
     converter.register_structure_hook_factory(rules.is_literal, rules.literal_reader)
     converter.register_unstructure_hook_factory(rules.is_literal, lambda _: identity)
     converter.register_unstructure_hook_factory(lambda cls: cls is Any, lambda _: identity)
+    for enumeration in (
+        enum.IntEnum,
+        enum.StrEnum,
+    ):  # which applications may have; as plain values, not as members
+        converter.register_unstructure_hook(enumeration, lambda member: member.value)
     for unknown in (bytes, set, frozenset):
         converter.register_unstructure_hook(unknown, _refuse_to_write)
 

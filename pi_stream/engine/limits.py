@@ -67,9 +67,9 @@ class LimitClock:
         self._content_left = self._limits.content or inf
         self._drain_left = self._limits.drain or inf
 
-    def remaining(self, now: float, limit: float | None) -> float | None:
-        """A limit of its own, such as connect or head, cut by what is left of the total."""
-        left = min(inf if limit is None else limit, self._end - now)
+    def remaining(self, limit: float | None) -> float | None:
+        """A limit that begins with the request, such as connect or head, cut by the total."""
+        left = min(inf if limit is None else limit, self._end - self._since)
         return None if left == inf else max(left, 0.0)
 
     def age_ms(self, now: float) -> int | None:

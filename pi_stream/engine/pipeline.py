@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 
 from pi_stream.apis._errors import body_error, error_object, provider_error
 from pi_stream.apis.base import Api, TranslatorSetup
+from pi_stream.engine.source import observed
 from pi_stream.events import Draft, Event, Finish, Metadata
 from pi_stream.exceptions import DecodeError
 from pi_stream.guard import Guard
@@ -59,7 +60,7 @@ class Pipeline:
         self._response = response
         self._guard = guard
         self._limits = setup.options.limits
-        self._on_chunk = setup.options.on_chunk
+        self._on_chunk = observed(setup.options.on_chunk)
         self._translator = api.translator(setup)
         self._decoder: Decoder | None = None
         self._feed: Callable[[bytes], list[Event]] = self._sniff

@@ -49,7 +49,7 @@ class HttpSource:
         self.guard = guard
         self._exchange = exchange
         self._options = exchange.setup.options
-        self._clock = LimitClock(self._options.limits, exchange.transport.time())
+        self._clock: LimitClock | None = None
         self._body: Body | None = None
         self._pipeline: Pipeline | None = None
         self._opening: anyio.CancelScope | None = None
@@ -66,8 +66,8 @@ class HttpSource:
             if self._pipeline is None:
                 events = await self._open()
             else:
-                assert self._body is not None
-                events = await self._read(self._body, self._pipeline)
+                assert self._body is not None and self._clock is not None
+                events = await self._read(self._body, self._pipeline, self._clock)
             if events:
                 return events
         return []
@@ -96,11 +96,11 @@ class HttpSource:
                 if on_request is not None:
                     on_request(request)
                 logger.debug("%s %s", request.method, request.url.partition("?")[0])
-                now = exchange.transport.time()
+                self._clock = clock = LimitClock(limits, exchange.transport.time())
                 body = await exchange.transport.send(
                     request,
-                    connect=self._clock.remaining(now, limits.connect),
-                    head=self._clock.remaining(now, limits.head),
+                    connect=clock.remaining(limits.connect),
+                    head=clock.remaining(limits.head),
                 )
         except ConfigError as error:
             return self.guard.check([config_error(error)])
@@ -125,9 +125,9 @@ class HttpSource:
         self._pipeline = Pipeline(exchange.api, exchange.setup, body.head, self.guard)
         return []
 
-    async def _read(self, body: Body, pipeline: Pipeline) -> list[Event]:
+    async def _read(self, body: Body, pipeline: Pipeline, clock: LimitClock) -> list[Event]:
         """Wait for one read and turn it into events."""
-        clock, time = self._clock, self._exchange.transport.time
+        time = self._exchange.transport.time
         body.set_deadline(*clock.wait(time(), complete=pipeline.complete))
         try:
             data = await body.receive()

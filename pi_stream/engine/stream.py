@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import deepcopy
 from types import TracebackType
 from typing import Protocol
 from pi_stream.engine.source import Source
@@ -101,11 +102,9 @@ class AssistantStream:
         if self._over:  # closed by somebody else meanwhile
             raise StopAsyncIteration
         if self._aborted is not None:
-            batch = self._closing_events(self._aborted)
-            self._folded = len(batch)
-        else:
-            self._folded = 0
-        self._batch, self._position = batch, 0
+            # Made on a copy, so that the message follows the consumer through these events too.
+            batch = self._closing_events(self._aborted, deepcopy(self._reducer))
+        self._batch, self._position, self._folded = batch, 0, 0
         last = batch[-1] if batch else None
         if isinstance(last, Done | Error) or last is None:
             self._over = True
@@ -201,13 +200,13 @@ class AssistantStream:
         self._source.stop()
         self._over = True
         self._batch, self._position, self._folded = [], 0, 0
-        last = self._closing_events(reason)[-1]
+        last = self._closing_events(reason, self._reducer)[-1]
         self._final = last.error if isinstance(last, Error) else self._reducer.message
 
-    def _closing_events(self, reason: str) -> list[Event]:
+    def _closing_events(self, reason: str, reducer: Reducer) -> list[Event]:
         """Ends and ``aborted`` terminal for the state that the consumer has seen."""
         cause = ErrorCause(kind="cancelled", origin="caller")
-        guard = Guard.resume(self._head, self._reducer, self._source.guard)
+        guard = Guard.resume(self._head, reducer, self._source.guard)
         return guard.check([Finish("aborted", reason, cause)])
 
     async def _close_quietly(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from attrs import Attribute, field, frozen
@@ -12,11 +13,14 @@ from pi_stream.engine.generator import Generate
 from pi_stream.exceptions import ConfigError
 from pi_stream.models import Model
 
-__all__ = ["Provider", "Runtime"]
+__all__ = ["Provider", "Runtime", "from_environment"]
 
 
 class Runtime(Protocol):
-    """Something a provider runs for its clients, such as a local server. Started on first use, closed with the client."""
+    """Something a provider runs for a client and a model, such as a local server.
+
+    A client makes one for each model it is asked for, starts it on first use and closes it with itself.
+    """
 
     async def base_url(self) -> str:
         """Start if need be, and give the base URL."""
@@ -29,6 +33,11 @@ class Runtime(Protocol):
     async def aclose(self) -> None:
         """Stop. Idempotent."""
         ...
+
+
+def from_environment(names: Iterable[str]) -> str | None:
+    """The value of the first environment variable that is set and not blank, without the blanks around it."""
+    return next((value for name in names if (value := os.environ.get(name, "").strip())), None)
 
 
 def _names(value: str | tuple[str, ...] | list[str] | None) -> tuple[str, ...]:
@@ -57,9 +66,10 @@ class Provider:
         headers: Headers for every request.
         models: What is known of its models; others are allowed with default data.
         default_model: Model id when only the provider is named.
+        default_model_env: Environment variables that replace it; the first that is set and not blank.
         quirks: What its servers do differently, by the names that the api's request module lists.
         generate: The generator door.
-        runtime: Makes what the provider runs for a client, such as a local server.
+        runtime: Makes what the provider runs for a client and one of its models, such as a local server.
         name: For people.
     """
 
@@ -72,9 +82,10 @@ class Provider:
     headers: dict[str, str] = field(factory=dict, kw_only=True)
     models: tuple[Model, ...] = field(default=(), converter=tuple, kw_only=True)
     default_model: str | None = field(default=None, kw_only=True)
+    default_model_env: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
     quirks: dict[str, Any] = field(factory=dict, kw_only=True)
     generate: Generate | None = field(default=None, kw_only=True)
-    runtime: Callable[[], Runtime] | None = field(default=None, kw_only=True)
+    runtime: Callable[[Model], Runtime] | None = field(default=None, kw_only=True)
     name: str = field(default="", kw_only=True)
 
     @key_required.default

@@ -44,7 +44,10 @@ from pi_stream.exceptions import ConfigError, MissingExtraError
 if TYPE_CHECKING:
     from pi_stream.providers._local_child import Settings
 
-__all__ = ["REQUEST_HEADERS", "LocalServer", "find_weights", "is_available"]
+__all__ = ["DEFAULT_CONTEXT", "REQUEST_HEADERS", "LocalServer", "find_weights", "is_available"]
+
+DEFAULT_CONTEXT = 4096
+"""Tokens of context for each stream, unless another number is asked for."""
 
 REQUEST_HEADERS: Mapping[str, str] = MappingProxyType({"Connection": "close"})
 """Headers to send with every request. llama.cpp announces ``Keep-Alive: timeout=5``, yet closes the connection right after
@@ -110,7 +113,7 @@ class LocalServer:
 
     model: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
     threads: int = attrs.field(default=1, kw_only=True, validator=_at_least_one)
-    context: int = attrs.field(default=4096, kw_only=True, validator=_at_least_one)
+    context: int = attrs.field(default=DEFAULT_CONTEXT, kw_only=True, validator=_at_least_one)
     slots: int = attrs.field(default=2, kw_only=True, validator=_at_least_one)
     start_timeout: float = attrs.field(default=120.0, kw_only=True)
     _base_url: str = attrs.field(default="", init=False, repr=False)

@@ -11,4 +11,5 @@ provider = Provider(
     base_url="https://api.openai.com/v1",
     base_url_env="OPENAI_BASE_URL",
     key_env="OPENAI_API_KEY",
+    default_model="gpt-4o-mini",
 )

@@ -13,7 +13,7 @@ from attrs import evolve
 from pi_stream.apis.base import Api
 from pi_stream.exceptions import ConfigError
 from pi_stream.models import Model
-from pi_stream.providers.base import Provider
+from pi_stream.providers.base import Provider, from_environment
 
 __all__ = ["Registry", "register"]
 
@@ -87,7 +87,8 @@ class Registry:
         name, slash, id = spec.partition("/")
         provider = self.provider(name)
         if not id:
-            id = provider.default_model or (provider.models[0].id if provider.models else "")
+            first = provider.models[0].id if provider.models else ""
+            id = from_environment(provider.default_model_env) or provider.default_model or first
             if slash or not id:
                 raise ConfigError(f"name a model as 'provider/model': {provider.id!r} has no default model")
         for model in provider.models:

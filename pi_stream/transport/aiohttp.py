@@ -53,7 +53,6 @@ class _ClosingResponse(aiohttp.ClientResponse):
     """Closes at once, also when a request is cancelled while most of its body still waits to be written."""
 
     def close(self) -> None:
-        abort_connection(self)
         super().close()
 
 
@@ -152,8 +151,8 @@ class AiohttpTransport:
             return
         self._abort_bodies()
         if self._own_session and self._session is not None and self._session.connector is not None:
-            # Begins at once; awaiting would only wait until the sockets are gone.
-            self._session.connector.close(abort_ssl=True).__await__()
+            # close() needs an await, and __exit__() would wait for the TLS goodbye of every peer.
+            self._session.connector._close(abort_ssl=True)  # pyright: ignore[reportPrivateUsage]
 
     async def aclose(self) -> None:
         """Abort all bodies and close the connections, save those of a session of your own. Idempotent."""

@@ -1,9 +1,9 @@
-"""A transport without a network: a function answers the requests. For tests and demonstrations, on asyncio and trio.
+r"""A transport without a network: a function answers the requests. For tests and demonstrations, on asyncio and trio.
 
 ::
 
     def answer(request: HttpRequest) -> MemoryResponse:
-        return MemoryResponse(chunks=[b"data: {}\\n\\n", 0.5, b"data: [DONE]\\n\\n"])
+        return MemoryResponse(chunks=[b"data: {}\n\n", 0.5, b"data: [DONE]\n\n"])
 
 
     transport = MemoryTransport(answer)
@@ -33,7 +33,7 @@ from attrs import field, frozen
 from pi_stream.exceptions import ConfigError, TransportError
 from pi_stream.http import HttpRequest, ResponseHead
 
-__all__ = ["Chunk", "Handler", "MemoryBody", "MemoryResponse", "MemoryTransport"]
+__all__ = ["Answer", "Chunk", "Handler", "MemoryBody", "MemoryResponse", "MemoryTransport"]
 
 Chunk = bytes | float | Exception
 """What comes next: the bytes of one read, a pause in seconds, or the loss of the connection."""
@@ -52,7 +52,7 @@ class MemoryResponse:
         headers: Names in lower case.
         chunks: One item for each read: bytes; a number, which is a pause in seconds before the next item; or an
             exception, which the read raises (as a TransportError of kind ``transport`` if it is none). Lone bytes are
-            one read. An async iterable may wait by itself.
+            one read. An async iterable may wait by itself. An iterator serves one request only.
     """
 
     status: int = 200
@@ -100,6 +100,8 @@ class MemoryBody:
         await anyio.lowlevel.checkpoint()  # as any read, it may be cancelled and lets others run
         while self._open:
             chunk = await self._next()
+            if not self._open:
+                break  # aborted meanwhile
             if isinstance(chunk, Exception):
                 self._fail(chunk)
             elif isinstance(chunk, bytes):
@@ -128,7 +130,7 @@ class MemoryBody:
                 self._scope.cancel()
 
     def release(self, drain: float) -> None:
-        """Close; there is no connection to keep."""
+        """Close; there is no connection to give back."""
         self._bodies.discard(self)
 
     async def aclose(self) -> None:
@@ -148,7 +150,10 @@ class MemoryBody:
     async def _next(self) -> Chunk | None:
         """The next chunk, None after the last, or the failure that kept it from coming."""
         if self._resume_at is None and isinstance(self._chunks, Iterator):
-            return next(self._chunks, None)
+            try:
+                return next(self._chunks, None)
+            except (TransportError, OSError) as error:
+                return error
         with anyio.CancelScope(deadline=math.inf if self._when is None else self._when) as scope:
             self._scope = scope
             try:
@@ -159,7 +164,7 @@ class MemoryBody:
                     return b""
                 assert isinstance(self._chunks, AsyncIterator)
                 return await anext(self._chunks, None)
-            except TransportError as error:
+            except (TransportError, OSError) as error:
                 return error
             finally:
                 self._scope = None

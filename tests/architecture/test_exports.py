@@ -20,9 +20,9 @@ def members(cls: type) -> dict[str, Any]:
     }
 
 
-def test_all_is_sorted_and_has_no_doubles() -> None:
-    """``__all__`` is a list one can find things in."""
-    assert list(pi_stream.__all__) == sorted(set(pi_stream.__all__))
+def test_no_name_is_listed_twice() -> None:
+    """``__all__`` has each name once (its order is the linter's business)."""
+    assert len(pi_stream.__all__) == len(set(pi_stream.__all__))
 
 
 @pytest.mark.parametrize("name", pi_stream.__all__)

@@ -75,11 +75,12 @@ def server() -> Iterator[LocalServer]:
 
 
 @needs_local
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "anyio_backend", ["asyncio"]
+)  # it is the server that is looked at: one loop is enough
 class TestServing:
     """A running server is an ordinary Chat Completions endpoint."""
-
-    # It is the server that is looked at here: one loop is enough.
-    pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
     async def test_streams_an_answer(self, server: LocalServer) -> None:
         """The answer comes in pieces and ends with the sentinel."""
@@ -251,31 +252,25 @@ class TestLifetime:
         wait_until_gone(done.stdout.strip())
 
     @posix_only
-    @pytest.mark.parametrize("forked", [False, True])
-    def test_server_ends_with_a_program_that_is_killed(self, forked: bool) -> None:
+    def test_server_ends_with_a_program_that_is_killed(self) -> None:
         """SIGKILL leaves no time for goodbyes; a forked copy that holds the pipes does not keep the server alive."""
-        fork = "if os.fork() == 0: time.sleep(3600)\n" if forked else ""
-        program = subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                f"{PROGRAM}import time\nprint(os.getpid(), flush=True)\n{fork}time.sleep(3600)",
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        code = PROGRAM + textwrap.dedent("""
+            import time
+            copy = os.fork()
+            if copy:
+                print(copy, flush=True)
+            time.sleep(3600)
+        """)
+        program = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         assert program.stdout is not None
         with program.stdout:
-            url = program.stdout.readline().strip()
-            program.stdout.readline()
+            url, copy = (program.stdout.readline().strip() for _ in range(2))
             program.kill()
             program.wait()
             try:
                 wait_until_gone(url)
             finally:
-                if forked:
-                    os.killpg(program.pid, signal.SIGKILL)
+                os.kill(int(copy), signal.SIGKILL)
 
     @posix_only
     def test_forked_copy_leaves_the_server_to_its_owner(self, server: LocalServer) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 from attrs import field, frozen
@@ -43,6 +42,7 @@ SEE_IMAGE = "(see attached image)"
 IMAGES_FOLLOW = "Attached image(s) from tool result:"
 BRIDGE = "I have the results of the tools."
 
+_API = "openai-completions"
 _ID_LIMIT = 40
 
 
@@ -65,28 +65,25 @@ class Conversation:
     def messages(self, transcript: Sequence[Message]) -> list[JsonObject]:
         """The transcript on the wire. Messages that say nothing are left out."""
         limit = _ID_LIMIT if self.quirks.short_tool_call_ids else None
-        ids = renamed_ids(transcript, self.model, "openai-completions", limit)
+        ids = renamed_ids(transcript, self.model, _API, limit)
         wire: list[JsonObject] = []
-        for is_result, run in groupby(
-            enumerate(transcript), lambda item: isinstance(item[1], ToolResultMessage)
-        ):
-            if is_result:
-                wire += self._results([item for _, item in run if isinstance(item, ToolResultMessage)], ids)
-                continue
-            for index, message in run:
-                wire += self._message(index, message, ids)
+        images: list[ImageContent] = []  # of the run of tool results before: results can hold text only
+        for index, message in enumerate(transcript):
+            if not isinstance(message, ToolResultMessage):
+                wire += _attached(images)
+                images = []
+            match message:
+                case SystemMessage():
+                    wire += self._system(index, message)
+                case UserMessage():
+                    wire += _user(message)
+                case AssistantMessage():
+                    wire += self._assistant(message, ids)
+                case ToolResultMessage():
+                    wire.append(self._result(message, ids))
+                    images += [block for block in message.content if isinstance(block, ImageContent)]
+        wire += _attached(images)
         return _bridged(wire) if self.quirks.requires_assistant_after_tool_result else wire
-
-    def _message(self, index: int, message: Message, ids: Mapping[str, str]) -> list[JsonObject]:
-        match message:
-            case SystemMessage():
-                return self._system(index, message)
-            case UserMessage():
-                return _user(message)
-            case AssistantMessage():
-                return self._assistant(message, ids)
-            case _:
-                return []
 
     def _system(self, index: int, message: SystemMessage) -> list[JsonObject]:
         role = "developer" if self.model.reasoning and self.quirks.supports_developer_role else "system"
@@ -94,8 +91,6 @@ class Conversation:
         tools = self.additions.get(index)
         added: list[JsonObject] = [{"role": "system", "tools": list(tools)}] if tools else []
         return added + ([{"role": role, "content": text}] if text else [])
-
-    # --- answers ----------------------------------------------------------------------------------------------------
 
     def _assistant(self, message: AssistantMessage, ids: Mapping[str, str]) -> list[JsonObject]:
         texts = [
@@ -107,7 +102,7 @@ class Conversation:
         # One plain string: some models imitate the parts of an array.
         content: Any = "".join(texts) or ("" if self._wants_content() else None)
         wire: JsonObject = {"role": "assistant", "content": content}
-        if is_same_model(message, self.model, "openai-completions"):
+        if is_same_model(message, self.model, _API):
             wire.update(self._thinking(message, texts))
         if calls:
             wire["tool_calls"] = [self._call(call, ids) for call in calls]
@@ -145,17 +140,6 @@ class Conversation:
         function = {"name": call.name, "arguments": _json_text(call.arguments)}
         return {"id": wire_id, "type": "function", "function": function}
 
-    # --- tool results -----------------------------------------------------------------------------------------------
-
-    def _results(self, results: Sequence[ToolResultMessage], ids: Mapping[str, str]) -> list[JsonObject]:
-        """A run of results, and one user message with all their images: results can hold text only."""
-        wire = [self._result(result, ids) for result in results]
-        images = [block for result in results for block in result.content if isinstance(block, ImageContent)]
-        if images:
-            parts = [{"type": "text", "text": IMAGES_FOLLOW}, *map(_image, images)]
-            wire.append({"role": "user", "content": parts})
-        return wire
-
     def _result(self, result: ToolResultMessage, ids: Mapping[str, str]) -> JsonObject:
         text = text_of(result.content)
         if not text:
@@ -180,6 +164,13 @@ def _user(message: UserMessage) -> list[JsonObject]:
         elif isinstance(block, ImageContent):
             parts.append(_image(block))
     return [{"role": "user", "content": parts}] if parts else []
+
+
+def _attached(images: Sequence[ImageContent]) -> list[JsonObject]:
+    """The user message that shows the images of tool results, if there are any."""
+    if not images:
+        return []
+    return [{"role": "user", "content": [{"type": "text", "text": IMAGES_FOLLOW}, *map(_image, images)]}]
 
 
 def _image(block: ImageContent) -> JsonObject:

@@ -21,7 +21,7 @@ from pi_stream.apis._history import (
 )
 from pi_stream.apis._reasoning import clamp_level
 from pi_stream.apis._request import cache_retention, clean_json, endpoint, merge_deep, merge_headers
-from pi_stream.apis._schema import grammar_of, strict_mode, strict_schema
+from pi_stream.apis._schema import Grammar, grammar_of, strict_mode, strict_schema
 from pi_stream.apis.openai_completions.conversation import Conversation
 from pi_stream.apis.openai_completions.quirks import Quirks, is_host
 from pi_stream.apis.openai_completions.thinking import thinking_fields
@@ -171,7 +171,7 @@ def _tool_fields(
     return fields
 
 
-def _grammar(tool: Tool, quirks: Quirks) -> Any:
+def _grammar(tool: Tool, quirks: Quirks) -> Grammar | None:
     return grammar_of(tool) if quirks.supports_openai_grammar_tools else None
 
 
@@ -253,7 +253,8 @@ def _mark_text(message: JsonObject, marker: JsonObject) -> bool:
     if isinstance(content, str) and content:
         message["content"] = [{"type": "text", "text": content, "cache_control": marker}]
         return True
-    for part in reversed(content or ()) if isinstance(content, list) else ():
+    parts: list[JsonObject] = content if isinstance(content, list) else []
+    for part in reversed(parts):
         if part["type"] == "text":
             part["cache_control"] = marker
             return True
