@@ -13,14 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
 import attrs
-from cattrs import BaseValidationError, Converter, StructureHandlerNotFoundError
-from cattrs.cols import (
-    homogenous_tuple_structure_factory,
-    iterable_unstructure_factory,
-    list_structure_factory,
-    mapping_structure_factory,
-    mapping_unstructure_factory,
-)
+from cattrs import BaseValidationError, Converter, StructureHandlerNotFoundError, cols
 from cattrs.errors import AttributeValidationNote, IterableValidationNote
 from cattrs.fns import identity
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
@@ -164,7 +157,7 @@ def is_array(cls: Any) -> bool:
 
 
 def array_reader(cls: Any, converter: Converter) -> Reader:
-    make = list_structure_factory if get_origin(cls) is list else homogenous_tuple_structure_factory
+    make = cols.list_structure_factory if get_origin(cls) is list else cols.homogenous_tuple_structure_factory
     read_items = make(cls, converter)
 
     def read(value: Any, _: Any) -> Any:
@@ -176,7 +169,7 @@ def array_reader(cls: Any, converter: Converter) -> Reader:
 
 
 def array_writer(cls: Any, converter: Converter) -> Writer:
-    return iterable_unstructure_factory(cls, converter, unstructure_to=list)
+    return cols.iterable_unstructure_factory(cls, converter, unstructure_to=list)
 
 
 def is_mapping(cls: Any) -> bool:
@@ -185,7 +178,7 @@ def is_mapping(cls: Any) -> bool:
 
 def mapping_reader(cls: Any, converter: Converter) -> Reader:
     """User data is the object it was; values of a type of ours are read one by one."""
-    read_items: Reader = mapping_structure_factory(cls, converter, dict)
+    read_items: Reader = cols.mapping_structure_factory(cls, converter, dict)
     is_user_data = get_args(cls)[1] is Any
 
     def read(value: Any, _: Any) -> Any:
@@ -198,7 +191,7 @@ def mapping_reader(cls: Any, converter: Converter) -> Reader:
 
 def mapping_writer(cls: Any, converter: Converter) -> Writer:
     if converter.get_unstructure_hook(get_args(cls)[1]) is not identity:
-        return mapping_unstructure_factory(cls, converter, unstructure_to=dict)
+        return cols.mapping_unstructure_factory(cls, converter, unstructure_to=dict)
     return identity if get_origin(cls) is dict else dict
 
 
@@ -206,7 +199,8 @@ def mapping_writer(cls: Any, converter: Converter) -> Writer:
 
 
 def is_union(cls: Any) -> bool:
-    return isinstance(cls, UnionType) or get_origin(cls) is Union
+    """A union whose members differ in their JSON; one with Any is no better than Any."""
+    return (isinstance(cls, UnionType) or get_origin(cls) is Union) and Any not in get_args(cls)
 
 
 def _json_kinds(cls: Any) -> set[type]:

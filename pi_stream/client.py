@@ -35,7 +35,7 @@ from pi_stream.messages import (
 from pi_stream.models import Model
 from pi_stream.options import Limits, RetryPolicy, StreamOptions
 from pi_stream.providers.base import Provider, Runtime, from_environment
-from pi_stream.providers.registry import Registry
+from pi_stream.providers.registry import Registry, located
 from pi_stream.transport.base import Transport
 
 if TYPE_CHECKING:
@@ -183,7 +183,9 @@ class Client:
         async with self.stream(model, context, **arguments) as stream:
             return await stream.result()
 
-    def _source(self, spec: str | Model, context: Context, options: StreamOptions, head: AssistantMessage) -> Source:
+    def _source(
+        self, spec: str | Model, context: Context, options: StreamOptions, head: AssistantMessage
+    ) -> Source:
         provider, model, known = self._registry.model(spec)
         head.provider, head.model, head.api = model.provider, model.id, model.api
         if not known and provider.generate is None and provider.runtime is None:
@@ -193,25 +195,35 @@ class Client:
         messages = convert_to_llm(context.transcript())
         tools = _tools(messages)
         if provider.generate is not None:
-            request = GeneratorRequest(model=model, messages=messages, tools=tools, options=options, context=context)
+            request = GeneratorRequest(
+                model=model, messages=messages, tools=tools, options=options, context=context
+            )
             return GeneratorSource(provider.generate, request, guard)
-        api = get_api(provider.api if isinstance(provider.api, Api) and model.api == provider.api.id else model.api)
+        if provider.runtime is None:
+            model = located(provider, model, self._base_urls.get(provider.id))
+        api = _api(provider, model)
         setup = TranslatorSetup(model=model, tools=tools, options=options, timestamp=head.timestamp)
 
         async def request_now() -> HttpRequest:
-            return api.build_request(await self._addressed(provider, model), messages, self._keyed(provider, options))
+            address = model if provider.runtime is None else await self._running(provider, model)
+            return await _signed(
+                provider, api.build_request(address, messages, self._keyed(provider, options))
+            )
 
-        return HttpSource(Exchange(api=api, setup=setup, transport=self._connected(), request=request_now), guard)
+        return HttpSource(
+            Exchange(api=api, setup=setup, transport=self._connected(), request=request_now), guard
+        )
 
-    async def _addressed(self, provider: Provider, model: Model) -> Model:
-        """The model with the base URL that applies: the caller's, the environment's, the provider's."""
-        url = self._base_urls.get(provider.id) or from_environment(provider.base_url_env)
-        if url is None and provider.runtime is not None:
+    async def _running(self, provider: Provider, model: Model) -> Model:
+        """The model at the address of the server that the provider runs for it."""
+        url = self._base_urls.get(provider.id)
+        if url is None:
             key = (provider.id, model.id)
             if key not in self._runtimes:
+                assert provider.runtime is not None
                 self._runtimes[key] = provider.runtime(model)
             url = await self._runtimes[key].base_url()
-        return evolve(model, base_url=url) if url is not None else model
+        return evolve(model, base_url=url)
 
     def _keyed(self, provider: Provider, options: StreamOptions) -> StreamOptions:
         return keyed(provider, options, self._api_keys.get(provider.id))
@@ -261,11 +273,21 @@ def build_request(
     provider, found, _ = Registry(providers).model(model)
     if provider.generate is not None:
         raise ConfigError(f"the provider {provider.id!r} is a generator: it sends no request")
-    url = from_environment(provider.base_url_env) if not isinstance(model, Model) or not model.base_url else None
-    found = evolve(found, base_url=url) if url is not None else found
-    api = get_api(provider.api if isinstance(provider.api, Api) and found.api == provider.api.id else found.api)
-    key = keyed(provider, options or StreamOptions(), None, required=False)
-    return api.build_request(found, convert_to_llm(as_context(context).transcript()), key)
+    found = located(provider, found)
+    given = keyed(provider, options or StreamOptions(), None, required=False)
+    return _api(provider, found).build_request(found, convert_to_llm(as_context(context).transcript()), given)
+
+
+def _api(provider: Provider, model: Model) -> Api:
+    """The wire protocol of a model; the provider may bring one of its own."""
+    own = provider.api
+    return own if isinstance(own, Api) and own.id == model.api else get_api(model.api)
+
+
+async def _signed(provider: Provider, request: HttpRequest) -> HttpRequest:
+    if provider.credential is None:
+        return request
+    return evolve(request, headers={**request.headers, **await provider.credential.headers(request)})
 
 
 def as_context(

@@ -180,8 +180,12 @@ class Guard:
         for index, block in self._reducer.open_blocks.items():
             if not isinstance(block, ToolCallBlock):
                 raise ProtocolViolation(6, f"{start.type} while block {index} was open")
-        if isinstance(start, ToolCallStart) and not (isinstance(start.id, str) and isinstance(start.name, str)):
-            raise ProtocolViolation(8, f"toolcall_start of block {start.content_index} needs an id and a name")
+        if isinstance(start, ToolCallStart) and not (
+            isinstance(start.id, str) and isinstance(start.name, str)
+        ):
+            raise ProtocolViolation(
+                8, f"toolcall_start of block {start.content_index} needs an id and a name"
+            )
         if start.content_index >= self._max_blocks:
             raise ProtocolViolation(8, f"more than {self._max_blocks} blocks (limits.blocks)")
         self._emit(start, out)
@@ -191,7 +195,9 @@ class Guard:
         self._argument_sizes[delta.content_index] = size
         if size > self._max_argument_bytes:
             limit = f"{self._max_argument_bytes} bytes (limits.argument_bytes)"
-            raise ProtocolViolation(8, f"the arguments of block {delta.content_index} are larger than {limit}")
+            raise ProtocolViolation(
+                8, f"the arguments of block {delta.content_index} are larger than {limit}"
+            )
 
     def _refuse_delta(self, draft: Any) -> None:
         Reducer.apply(self._reducer, draft)  # raises with the reason, unless the delta is no text
@@ -249,7 +255,9 @@ class Guard:
                 if (call.id, call.name) != (opened.id, opened.name):
                     raise ProtocolViolation(4, f"toolcall_end of block {end.content_index} renames the call")
                 if call.arguments_error is None and parse_arguments(block.raw())[0] != call.arguments:
-                    raise ProtocolViolation(4, "the arguments of toolcall_end are not what its deltas add up to")
+                    raise ProtocolViolation(
+                        4, "the arguments of toolcall_end are not what its deltas add up to"
+                    )
         elif not end.content and isinstance(block, (TextBlock, ThinkingBlock)):
             signature = end.text_signature if isinstance(end, TextEnd) else end.thinking_signature
             if not signature and not block.flush():
@@ -274,7 +282,9 @@ class Guard:
         message = last.message if isinstance(last, Done) else last.error
         if isinstance(last, Done):
             if last.reason not in _DONE_REASONS or message.stop_reason != last.reason:
-                raise ProtocolViolation(5, f"done ({last.reason}) while the message says {message.stop_reason!r}")
+                raise ProtocolViolation(
+                    5, f"done ({last.reason}) while the message says {message.stop_reason!r}"
+                )
             if self._reducer.open_blocks:
                 raise ProtocolViolation(3, f"done while block {min(self._reducer.open_blocks)} was open")
             if message.content and message.content != self._reducer.message.content:
@@ -342,6 +352,4 @@ class Guard:
         self._terminate(Finish("error", str(violation), cause), out)
 
     def _diagnostic(self, kind: str, details: dict[str, Any]) -> Metadata:
-        return Metadata(
-            diagnostic=Diagnostic(type=kind, timestamp=self._head.timestamp, details=details)
-        )
+        return Metadata(diagnostic=Diagnostic(type=kind, timestamp=self._head.timestamp, details=details))

@@ -252,7 +252,9 @@ class Reducer:
 
     def _finish(self, reason: Any, final: AssistantMessage) -> None:
         if self.open_blocks:
-            raise ProtocolViolation(3, f"the terminal event came while block {min(self.open_blocks)} was open")
+            raise ProtocolViolation(
+                3, f"the terminal event came while block {min(self.open_blocks)} was open"
+            )
         if not self.started:
             self._message = adopt(final)
         message = self._message

@@ -152,7 +152,9 @@ def test_snapshot_does_not_grow() -> None:
 texts = st.text(max_size=20)
 names = st.text("abc", min_size=1, max_size=4)
 signatures = st.none() | names
-arguments = st.dictionaries(names, st.none() | st.booleans() | st.integers() | texts | st.lists(texts, max_size=2))
+arguments = st.dictionaries(
+    names, st.none() | st.booleans() | st.integers() | texts | st.lists(texts, max_size=2)
+)
 blocks = st.one_of(
     st.builds(TextContent, texts, text_signature=signatures),
     st.builds(ThinkingContent, texts, thinking_signature=signatures, redacted=st.none() | st.just(True)),
@@ -175,7 +177,9 @@ def messages(draw: st.DrawFn) -> AssistantMessage:
             raw_stop_reason=signatures,
             usage=st.builds(Usage, input=st.integers(0, 9), output=st.integers(0, 9)),
             diagnostics=st.none() | st.lists(st.builds(Diagnostic, type=names), min_size=1, max_size=2),
-            stop_reason=st.sampled_from(["pending", "stop", "length", "toolUse", "error", "aborted", "deferred"]),
+            stop_reason=st.sampled_from(
+                ["pending", "stop", "length", "toolUse", "error", "aborted", "deferred"]
+            ),
             timestamp=st.integers(0, 9),
             duration_ms=st.none() | st.integers(0, 9),
             extra=st.dictionaries(st.just("newKey"), st.integers(), max_size=1),

@@ -761,19 +761,23 @@ class Note:
     mood: Mood | None = None
     parts: list[Content] = field(factory=list)
     named_tools: dict[str, Tool] = field(factory=dict)
+    anything: Any | None = None
     timestamp: int = field(factory=messages.now_ms)
     extra: dict[str, Any] = field(factory=dict)
 
 
 def test_registered_roles_are_read_and_written() -> None:
     """A message class of an application stands in a transcript beside the others."""
-    note = Note("hi", Mood.GOOD, [TextContent("part")], {"any_name": Tool("add", "", {})}, timestamp=1)
+    note = Note(
+        "hi", Mood.GOOD, [TextContent("part")], {"any_name": Tool("add", "", {})}, {"a_b": 1}, timestamp=1
+    )
     data = {
         "role": "note",
         "noteText": "hi",
         "mood": "good",
         "parts": [{"type": "text", "text": "part"}],
         "namedTools": {"any_name": {"name": "add", "description": "", "parameters": {}}},
+        "anything": {"a_b": 1},
         "timestamp": 1,
     }
     context = Context([note, UserMessage("hi", timestamp=1)])
@@ -811,8 +815,9 @@ def test_types_that_are_not_there_at_run_time_are_misuse() -> None:
 
 # --- strictness -------------------------------------------------------------------------------------------------------
 
-WRONG = [
+WRONG: list[tuple[Any, Any, str, str]] = [
     (Message, None, "$", "expected an object, not null"),
+    (UnknownContent, 5, "$", "expected an object, not an integer"),
     (Message, {}, "$", 'missing key "role"'),
     (Message, {"role": 5}, "$.role", "expected a string, not an integer"),
     (UserMessage, {"content": "hi"}, "$", 'missing key "role"'),

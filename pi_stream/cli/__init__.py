@@ -10,7 +10,7 @@ import argparse
 import contextlib
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from pi_stream import __version__
 from pi_stream.cli import decode, models, payload, run
@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 @contextlib.contextmanager
-def _logging(*, verbose: bool) -> Iterator[None]:
+def _logging(*, verbose: bool) -> Generator[None]:
     """Show the debug lines of the library on stderr while a command runs, if that is wanted."""
     if not verbose:
         yield

@@ -8,14 +8,11 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 from pi_stream.exceptions import ConfigError
 from pi_stream.http import MASK
-
-if TYPE_CHECKING:
-    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = [
     "BROKEN_PIPE",
@@ -31,6 +28,9 @@ __all__ = [
     "use_utf8",
     "visible",
 ]
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # pyright: ignore[reportPrivateUsage]
+"""Where a command is added."""
 
 OK: Final = 0
 FAILED: Final = 1

@@ -40,7 +40,9 @@ def add_to(commands: Commands, parent: argparse.ArgumentParser) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=[parent],
     )
-    parser.add_argument("query", metavar="QUERY", nargs="?", default="", help="part of a provider or model name")
+    parser.add_argument(
+        "query", metavar="QUERY", nargs="?", default="", help="part of a provider or model name"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(execute=execute)
 
@@ -69,7 +71,10 @@ def _entries() -> Iterator[Entry]:
     for name in registry.ids():
         try:
             provider = registry.provider(name)
-        except (ConfigError, ImportError) as error:  # of somebody else's package: the others can still be used
+        except (
+            ConfigError,
+            ImportError,
+        ) as error:  # of somebody else's package: the others can still be used
             note(f"pi-stream models: {name}: {error}")
             continue
         yield Entry(provider, tuple(merged(provider, model) for model in provider.models))
@@ -116,12 +121,16 @@ def _api(provider: Provider) -> str | None:
 
 def _base_url(provider: Provider) -> str:
     """Where requests go, or nothing where that is settled only when they do."""
-    from pi_stream.providers.base import from_environment
+    from pi_stream.exceptions import ConfigError
+    from pi_stream.models import Model
+    from pi_stream.providers.registry import located
 
-    given = from_environment(provider.base_url_env)
-    if given is None and (provider.runtime is not None or provider.generate is not None):
+    if provider.runtime is not None or provider.generate is not None:
         return ""
-    return mask_url(given or provider.base_url)
+    try:
+        return mask_url(located(provider, Model(id="")).base_url)
+    except ConfigError:  # an environment variable in the URL is not set: the template names it
+        return provider.base_url
 
 
 def _key_variable(provider: Provider) -> str | None:
@@ -137,18 +146,17 @@ def _key_variable(provider: Provider) -> str | None:
 def _print_tables(entries: Sequence[Entry]) -> None:
     if not entries:
         return
-    header = ("PROVIDER", "API", "BASE URL", "KEY", "MODELS")
-    _print_table([header, *map(_provider_row, entries)])
+    _print_table(("PROVIDER", "API", "BASE URL", "KEY", "MODELS"), map(_provider_row, entries))
     models = [model for entry in entries for model in entry.models]
     if models:
         print()
         header = ("MODEL", "NAME", "CONTEXT", "OUTPUT", "$/M IN", "$/M OUT", "REASONING", "INPUT")
-        _print_table([header, *map(_model_row, models)])
+        _print_table(header, map(_model_row, models))
 
 
 def _provider_row(entry: Entry) -> tuple[str, ...]:
     provider = entry.provider
-    place = "runs here" if provider.generate is not None else "starts on first use"
+    place = "starts on first use" if provider.runtime is not None else "-"
     return (
         provider.id,
         _api(provider) or "-",
@@ -178,9 +186,9 @@ def _model_row(model: Model) -> tuple[str, ...]:
     )
 
 
-def _print_table(rows: Iterable[Sequence[str]]) -> None:
+def _print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print columns as wide as their widest cell."""
-    rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
+    table = [header, *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

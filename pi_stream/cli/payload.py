@@ -77,7 +77,7 @@ def _read(text: bytes) -> tuple[ContextLike, StreamOptions]:
 def _context(data: Any, path: str) -> ContextLike:
     from pi_stream.messages import Context, Message
 
-    return _value(data, list[Message] if isinstance(data, list) else Context, path)
+    return _value(data, list[Message], path) if isinstance(data, list) else _value(data, Context, path)
 
 
 def _value(data: Any, cls: type[T], path: str) -> T:

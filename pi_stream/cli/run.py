@@ -7,7 +7,7 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from pi_stream.cli._console import FAILED, INTERRUPTED, OK, Commands, note, read_input
@@ -57,7 +57,9 @@ def add_to(commands: Commands, parent: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--system", metavar="TEXT", help="system prompt")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="most tokens of the answer")
-    parser.add_argument("--temperature", type=float, metavar="T", help="0 for the likeliest answer, more for variety")
+    parser.add_argument(
+        "--temperature", type=float, metavar="T", help="0 for the likeliest answer, more for variety"
+    )
     parser.add_argument(
         "--reasoning", metavar="LEVEL", choices=REASONING_LEVELS, help=", ".join(REASONING_LEVELS)
     )
@@ -112,7 +114,10 @@ async def _answer(model: str, prompt: str, system: str | None, options: Any) -> 
     meter = Meter()
     display = display_on(sys.stdout)
     options = evolve(options, on_request=meter.sent)
-    async with Client() as client, client.stream(model, prompt, system_prompt=system, options=options) as stream:
+    async with (
+        Client() as client,
+        client.stream(model, prompt, system_prompt=system, options=options) as stream,
+    ):
         with _ctrl_c(lambda: stream.abort("interrupted")):
             async for events in stream.batches():
                 meter.saw(events)
@@ -144,7 +149,7 @@ def _prompt(words: list[str]) -> str:
 
 
 @contextlib.contextmanager
-def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+def _ctrl_c(stop: Callable[[], None]) -> Generator[None]:
     """Have the first Ctrl-C call ``stop`` in the running loop; a second one interrupts as it always does."""
     import asyncio
 
@@ -195,6 +200,6 @@ def _explain(message: AssistantMessage) -> None:
         return
     found = _key_variable(provider)
     if found is None:
-        note(f"Set {' or '.join(provider.key_env)}, or ask the model on this machine: -m {_KEYLESS}")
+        note(f"The model on this machine needs no key: -m {_KEYLESS}")
     else:
         note(f"The key is that of {found}.")

@@ -22,7 +22,7 @@ from pi_stream.messages import Context, ErrorCause, ErrorKind, Message, TextCont
 from pi_stream.models import Model
 from pi_stream.options import StreamOptions
 
-__all__ = ["GeneratorRequest", "GeneratorSource", "Generate"]
+__all__ = ["Generate", "GeneratorRequest", "GeneratorSource"]
 
 
 @frozen(kw_only=True)
@@ -122,7 +122,9 @@ class GeneratorSource:
         except ConfigError as error:
             return self.guard.check([config_error(error)])
         except Exception as error:
-            return self._violated(ProtocolViolation(8, f"the provider raised {type(error).__name__}: {error}"))
+            return self._violated(
+                ProtocolViolation(8, f"the provider raised {type(error).__name__}: {error}")
+            )
         finally:
             scope, self._pulling = self._pulling, None
         if scope is not None and scope.cancelled_caught:

@@ -21,7 +21,16 @@ class LimitClock:
         now: When the request started.
     """
 
-    __slots__ = ("_content_left", "_drain_left", "_end", "_got_content", "_idle", "_limits", "_since", "last_byte")
+    __slots__ = (
+        "_content_left",
+        "_drain_left",
+        "_end",
+        "_got_content",
+        "_idle",
+        "_limits",
+        "_since",
+        "last_byte",
+    )
 
     def __init__(self, limits: Limits, now: float) -> None:
         self._limits = limits

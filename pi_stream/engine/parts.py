@@ -82,7 +82,9 @@ def usage(
     )
 
 
-def finish(reason: StopReason = "stop", *, error: str | None = None, deferred: DeferredHandle | None = None) -> Part:
+def finish(
+    reason: StopReason = "stop", *, error: str | None = None, deferred: DeferredHandle | None = None
+) -> Part:
     """The answer is over. Nothing is read after it.
 
     Args:

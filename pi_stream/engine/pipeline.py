@@ -52,9 +52,7 @@ class Pipeline:
         guard: The guard of the stream.
     """
 
-    def __init__(
-        self, api: Api, setup: TranslatorSetup, response: ResponseHead, guard: Guard
-    ) -> None:
+    def __init__(self, api: Api, setup: TranslatorSetup, response: ResponseHead, guard: Guard) -> None:
         self._api = api
         self._setup = setup
         self._response = response
@@ -107,7 +105,9 @@ class Pipeline:
             events += self._over()
         return events
 
-    def fail(self, kind: str, message: str, *, origin: ErrorOrigin = "network", age_ms: int | None = None) -> list[Event]:
+    def fail(
+        self, kind: str, message: str, *, origin: ErrorOrigin = "network", age_ms: int | None = None
+    ) -> list[Event]:
         """The body broke off, or a limit or the caller ended it.
 
         Args:
@@ -121,7 +121,9 @@ class Pipeline:
         self._guard.bytes = self._received
         if self._translator.complete and kind in _CONNECTION_KINDS:
             details = {"kind": kind, "message": message}
-            return self._finish([] if kind == "drain" else [self._diagnostic("connection_lost_after_end", details)])
+            return self._finish(
+                [] if kind == "drain" else [self._diagnostic("connection_lost_after_end", details)]
+            )
         reason: StopReason = "aborted" if kind == "cancelled" else "error"
         cause = ErrorCause(
             kind=cast(ErrorKind, kind),
@@ -238,7 +240,9 @@ class Pipeline:
         """A body that is no stream: a whole JSON answer, an error object, or a web page."""
         if body.lstrip(_BOM + _BLANK)[:1] == b"<":
             finish = body_error(self._response, body)
-            return self._broken("malformed", f"the answer is a web page, not a stream: {finish.error_message}")
+            return self._broken(
+                "malformed", f"the answer is a web page, not a stream: {finish.error_message}"
+            )
         try:
             answer = json.loads(body)
         except DecodeError as error:
@@ -251,7 +255,9 @@ class Pipeline:
         try:
             self._translator.whole(answer, drafts)
         except Exception as error:
-            drafts.append(self._cause("malformed", f"cannot read the answer ({type(error).__name__}: {error})"))
+            drafts.append(
+                self._cause("malformed", f"cannot read the answer ({type(error).__name__}: {error})")
+            )
         return self._finish(drafts) if self._translator.ended else self._guard.check(drafts)
 
     # --- the end ------------------------------------------------------------------------------------------------------
@@ -280,4 +286,3 @@ class Pipeline:
 
     def _diagnostic(self, kind: str, details: dict[str, Any]) -> Metadata:
         return Metadata(diagnostic=Diagnostic(type=kind, timestamp=self._setup.timestamp, details=details))
-

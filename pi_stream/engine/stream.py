@@ -6,6 +6,7 @@ import warnings
 from copy import deepcopy
 from types import TracebackType
 from typing import Protocol
+
 from pi_stream.engine.source import Source
 from pi_stream.events import Done, Error, Event, Finish, TextDelta, ThinkingDelta
 from pi_stream.exceptions import ConfigError, StreamError
@@ -89,7 +90,9 @@ class AssistantStream:
         if self._over:
             raise StopAsyncIteration
         if self._reading:
-            raise ConfigError("this stream is being read by another task already; one task iterates at a time")
+            raise ConfigError(
+                "this stream is being read by another task already; one task iterates at a time"
+            )
         self._reading = True
         try:
             batch = await self._source.next_batch() if self._aborted is None else []

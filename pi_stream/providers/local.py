@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import attrs
 from anyio import CancelScope, to_thread
 
 from pi_stream.models import Model
@@ -18,7 +17,8 @@ from pi_stream.providers.local_server import REQUEST_HEADERS, LocalServer
 
 __all__ = ["LocalRuntime", "provider"]
 
-_CONTEXT: int = attrs.fields(LocalServer).context.default
+_CONTEXT = 4096
+"""Tokens of context for each stream, prompt and answer together."""
 
 
 class LocalRuntime:
@@ -30,7 +30,7 @@ class LocalRuntime:
 
     def __init__(self, model: Model) -> None:
         path = None if model.id == SMOLLM2.id else Path(model.id).expanduser()
-        self._server = LocalServer(path)
+        self._server = LocalServer(path, context=_CONTEXT)
 
     async def base_url(self) -> str:
         """Start the server unless it runs, wait until the model is loaded, and give its address.

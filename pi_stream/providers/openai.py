@@ -1,4 +1,4 @@
-"""OpenAI. Source: https://platform.openai.com/docs/api-reference"""
+"""OpenAI (https://platform.openai.com/docs/api-reference)."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
@@ -15,7 +17,7 @@ from pi_stream.exceptions import ConfigError
 from pi_stream.models import Model
 from pi_stream.providers.base import Provider, from_environment
 
-__all__ = ["Registry", "register"]
+__all__ = ["Registry", "located", "register"]
 
 ENTRY_POINT_GROUP = "pi_stream.providers"
 
@@ -75,8 +77,8 @@ class Registry:
                 untouched; ``"provider"`` alone for its default model; or a model record.
 
         Returns:
-            The provider, the model with base URL, headers and quirks of the provider merged in, and whether anything
-            is known of the model.
+            The provider, the model with headers and quirks of the provider merged in, and whether anything is known
+            of the model.
 
         Raises:
             ConfigError: The provider is unknown, or has no default model.
@@ -94,7 +96,8 @@ class Registry:
         for model in provider.models:
             if model.id == id:
                 return provider, merged(provider, model), True
-        return provider, merged(provider, Model(id=id)), False
+        # Nothing is known of it, so nothing is taken away from it: images go through.
+        return provider, merged(provider, Model(id=id, input=("text", "image"))), False
 
     def _entry_points(self) -> dict[str, Any]:
         if self._installed is None:
@@ -106,11 +109,15 @@ class Registry:
         try:
             provider = point.load()
         except Exception as error:
-            raise ConfigError(f"the installed provider {id!r} ({point.value}) cannot be loaded: {error!r}") from error
+            raise ConfigError(
+                f"the installed provider {id!r} ({point.value}) cannot be loaded: {error!r}"
+            ) from error
         if callable(provider) and not isinstance(provider, Provider):
             provider = provider()
         if not isinstance(provider, Provider):
-            raise ConfigError(f"the entry point {id!r} ({point.value}) gives {type(provider).__name__}, no Provider")
+            raise ConfigError(
+                f"the entry point {id!r} ({point.value}) gives {type(provider).__name__}, no Provider"
+            )
         return provider
 
 
@@ -122,7 +129,31 @@ def merged(provider: Provider, model: Model) -> Model:
         name=model.name or model.id,
         provider=provider.id,
         api=model.api or api,
-        base_url=model.base_url or provider.base_url,
         headers={**provider.headers, **(model.headers or {})},
         compat={**provider.quirks, **(model.compat or {})},
     )
+
+
+def located(provider: Provider, model: Model, base_url: str | None = None) -> Model:
+    """The model with the base URL that applies.
+
+    Args:
+        provider: Its provider.
+        model: The model; a base URL of its own wins over all but ``base_url``.
+        base_url: What the caller wants.
+
+    Raises:
+        ConfigError: The URL needs an environment variable that is not set.
+    """
+    url = base_url or model.base_url or from_environment(provider.base_url_env)
+    if not url:
+        url = provider.locate(os.environ) if provider.locate is not None else provider.base_url
+        url = re.sub(r"{(\w+)}", lambda match: _variable(provider, match[1]), url)
+    return evolve(model, base_url=url)
+
+
+def _variable(provider: Provider, name: str) -> str:
+    value = from_environment((name,))
+    if value is None:
+        raise ConfigError(f"the base URL of provider {provider.id!r} needs the environment variable {name}")
+    return value

@@ -147,8 +147,8 @@ def decode_many(payloads: list[bytes]) -> list[Any]:
 
 def _may_exceed_64_bits(text: bytes) -> bool:
     """Whether the text has a run of 19 digits."""
-    # Such a run covers at least three neighbours among every sixth byte, and few other texts have digits there: this
-    # look at a sixth of the bytes costs a tenth of the parsing, a regular expression costs twice the parsing.
+    # Such a run covers three neighbours among every sixth byte, and in few other texts all three are digits. This look
+    # at a sixth of the bytes takes an eighth of the time that orjson takes, a regular expression takes more than orjson.
     sample = text[::6].translate(_DIGITS_AS_ZERO)
     return b"000" in sample and b"0" * 19 in text.translate(_DIGITS_AS_ZERO)
 

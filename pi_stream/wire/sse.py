@@ -64,14 +64,14 @@ class SSEDecoder:
 
     max_event_bytes: int = 32 * 1024 * 1024
     sentinel: bytes | None = b"[DONE]"
-    _partial: bytearray = field(factory=bytearray, init=False, repr=False)  # the line whose end has not come
-    _after_cr: bool = field(
-        default=False, init=False, repr=False
-    )  # an LF that comes next belongs to that line end
-    _at_start: bool = field(default=True, init=False, repr=False)  # no line yet: a byte order mark may come
-    _open: bool = field(default=False, init=False, repr=False)  # fields have come since the last empty line
+    # The line whose end has not come; an LF that comes next belongs to the last line end; no line yet, so a byte order
+    # mark may come; fields have come since the last empty line; the size, kept only while there are several data lines.
+    _partial: bytearray = field(factory=bytearray, init=False, repr=False)
+    _after_cr: bool = field(default=False, init=False, repr=False)
+    _at_start: bool = field(default=True, init=False, repr=False)
+    _open: bool = field(default=False, init=False, repr=False)
+    _data_size: int = field(default=0, init=False, repr=False)
     _data: _Data = field(default=None, init=False, repr=False)
-    _data_size: int = field(default=0, init=False, repr=False)  # kept only while there are several data lines
     _event: bytes = field(default=b"", init=False, repr=False)
     _id: str | None = field(default=None, init=False, repr=False)
     _retry: int | None = field(default=None, init=False, repr=False)

@@ -18,7 +18,9 @@ def memory() -> Callable[[Iterable[Any]], Client]:
 
     def make(pieces: Iterable[Any], status: int = 200, **options: Any) -> Client:
         kept = list(pieces)
-        transport = MemoryTransport(lambda request: MemoryResponse(status=status, headers=SSE, chunks=list(kept)))
+        transport = MemoryTransport(
+            lambda request: MemoryResponse(status=status, headers=SSE, chunks=list(kept))
+        )
         provider = Provider("mem", base_url="http://memory.test/v1")
         return Client(providers=[provider], transport=transport, **options)
 

@@ -234,11 +234,17 @@ async def test_closing_while_another_task_reads(memory: Memory) -> None:
         (Limits(idle=0.05), [*chat_pieces("a", end=False), 60.0], "timeout_idle"),
         (Limits(first=0.05), [60.0], "timeout_first"),
         (Limits(first=0.05), [b": ping\n\n", 0.02] * 100, "timeout_first"),
-        (Limits(content=0.05), [chat_chunk({"content": "a"}), *[b": ping\n\n", 0.02] * 100], "timeout_content"),
+        (
+            Limits(content=0.05),
+            [chat_chunk({"content": "a"}), *[b": ping\n\n", 0.02] * 100],
+            "timeout_content",
+        ),
         (Limits(total=0.05), [chat_chunk({"content": "a"}), 0.02] * 100, "timeout_total"),
     ],
 )
-async def test_a_stalled_body_ends_by_its_limit(memory: Memory, limits: Limits, pieces: Any, kind: str) -> None:
+async def test_a_stalled_body_ends_by_its_limit(
+    memory: Memory, limits: Limits, pieces: Any, kind: str
+) -> None:
     """Each limit has its own kind; the content that came is kept."""
     client = memory(pieces, limits=limits)
     with anyio.fail_after(20):
@@ -261,7 +267,9 @@ async def test_the_consumers_own_time_is_never_counted(memory: Memory) -> None:
 
 async def test_complete_without_end_ends_within_the_drain_limit(memory: Memory) -> None:
     """After the stop reason an open connection costs the drain limit at most, and is success."""
-    client = memory([chat_chunk({"content": "a"}), chat_chunk(finish="stop"), 60.0], limits=Limits(drain=0.05))
+    client = memory(
+        [chat_chunk({"content": "a"}), chat_chunk(finish="stop"), 60.0], limits=Limits(drain=0.05)
+    )
     with anyio.fail_after(20):
         assert (await client.complete("mem/m", "hi")).stop_reason == "stop"
 

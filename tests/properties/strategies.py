@@ -70,7 +70,7 @@ json_values: SearchStrategy[Json] = (
 )
 json_objects = st.dictionaries(texts, flat, max_size=2)
 #: Keys that no version knows. None of ours begins with an x.
-extras = st.just({}) | st.dictionaries(texts.map("x".__add__), flat, max_size=2)
+extras: SearchStrategy[Any] = st.just({}) | st.dictionaries(texts.map("x".__add__), flat, max_size=2)
 
 stop_reasons = st.sampled_from(["pending", "stop", "length", "toolUse", "error", "aborted", "deferred"])
 error_kinds = st.sampled_from(

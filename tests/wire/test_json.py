@@ -147,6 +147,7 @@ def test_what_stands_before_a_broken_payload_is_kept(backend: str, before: int) 
     "broken",
     [
         [b"1,2", b"[3", b"4]"],
+        [b"1,2,3", b"[4", b"5]"],
         [b"1],[2", b"[3", b"4]"],
         [b"1,9007199254740993,2", b"[3", b"4]"],
         [b'"a', b'b"', b"1,9007199254740993,2"],

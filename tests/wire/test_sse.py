@@ -204,10 +204,11 @@ def test_no_event_is_larger_than_the_limit(body: bytes, limit: int) -> None:
         b"data: " + b"x" * 200,
         b"data: xxxxxxxx\n" * 20,
         b"data: xxxxxxxx\r\n" * 20,
+        b"data:\n" * 102,
         b":" + b"x" * 200,
         b"id" * 100,
     ],
-    ids=["one line", "many lines", "many CRLF lines", "comment", "unknown field"],
+    ids=["one line", "many lines", "many CRLF lines", "many empty lines", "comment", "unknown field"],
 )
 @pytest.mark.parametrize("form", ["feed", "data"])
 def test_a_too_large_event_loses_nothing_before_it_and_is_a_named_error(
@@ -293,9 +294,10 @@ def test_pending_while_an_event_is_open() -> None:
     assert states == [False, True, True, True, False, False]
 
 
-def test_closing_twice_gives_the_last_event_once() -> None:
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_closing_twice_gives_the_last_event_once(end: bytes) -> None:
     decoder = SSEDecoder()
-    decoder.feed(b"data: {}")
+    decoder.feed(b"data: {}" + end)
     assert (decoder.close(), decoder.close()) == ([Event(data="{}")], [])
 
 
