@@ -357,7 +357,7 @@ def object_reader(cls: type, converter: Converter) -> Reader:
     """Reads the objects of one attrs class. Most are complete and hold nothing unknown: cattrs' function makes them."""
     fields = _fields(cls)
     key, tag = _tag(cls) or ("", "")
-    known = frozenset(fields) | {key}
+    known = frozenset([*fields, key] if tag else fields)
     nullable = {k for k, attribute in fields.items() if attribute.default is None}
     if cls is AssistantMessage:
         nullable.add("content")  # old sessions have null for an answer without content

@@ -69,8 +69,9 @@ json_values: SearchStrategy[Json] = (
     flat | st.lists(flat, max_size=2) | st.dictionaries(texts, flat, max_size=2)
 )
 json_objects = st.dictionaries(texts, flat, max_size=2)
-#: Keys that no version knows. None of ours begins with an x.
-extras: SearchStrategy[Any] = st.just({}) | st.dictionaries(texts.map("x".__add__), flat, max_size=2)
+#: Keys that no version knows. None of ours is empty or begins with an x.
+unknown_names = st.just("") | texts.map("x".__add__)
+extras: SearchStrategy[Any] = st.just({}) | st.dictionaries(unknown_names, flat, max_size=2)
 
 stop_reasons = st.sampled_from(["pending", "stop", "length", "toolUse", "error", "aborted", "deferred"])
 error_kinds = st.sampled_from(
@@ -127,7 +128,7 @@ tool_calls = st.builds(
     extra=extras,
 )
 unknown_blocks = st.builds(
-    lambda tag, data: UnknownContent(tag, {"type": tag, **data}), texts.map("x".__add__), extras
+    lambda tag, data: UnknownContent(tag, {"type": tag, **data}), unknown_names, extras
 )
 user_content = st.lists(text_blocks | images | unknown_blocks, max_size=3)
 assistant_content = st.lists(text_blocks | thinking_blocks | tool_calls | unknown_blocks, max_size=4)
@@ -227,7 +228,7 @@ tool_results = st.builds(
     extra=extras,
 )
 custom_messages = st.builds(
-    lambda role, data: CustomMessage(role, {"role": role, **data}), texts.map("x".__add__), extras
+    lambda role, data: CustomMessage(role, {"role": role, **data}), unknown_names, extras
 )
 messages: SearchStrategy[Message] = system_messages | user_messages | assistant_messages | tool_results
 contexts = st.builds(
@@ -368,7 +369,7 @@ json_tool_calls = json_object(
     {"arguments": json_objects},
     {"thoughtSignature": texts, "namespace": texts, "argumentsError": texts},
 )
-json_unknown_blocks = json_object({"type": texts.map("x".__add__)}, {"text": json_values}, {})
+json_unknown_blocks = json_object({"type": unknown_names}, {"text": json_values}, {})
 json_tools = json_object(
     {"name": texts},
     {"description": texts, "parameters": json_objects},
@@ -446,7 +447,7 @@ json_tool_results = json_object(
         "durationMs": counts,
     },
 )
-json_custom_messages = json_object({"role": texts.map("x".__add__)}, {"content": json_values}, {})
+json_custom_messages = json_object({"role": unknown_names}, {"content": json_values}, {})
 json_messages = (
     json_system_messages
     | json_user_messages
