@@ -55,3 +55,4 @@ class Model:
     sampling_params: dict[str, Any] | None = None
     sampling_params_by_thinking_level: dict[str, Any] | None = None
     extra: dict[str, Any] = field(factory=dict, repr=False)
+    _absent: set[str] = field(factory=set, init=False, repr=False, eq=False)

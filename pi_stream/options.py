@@ -34,6 +34,27 @@ def _seconds(instance: Any, attribute: Attribute[Any], value: Any) -> None:
         raise _fail(instance, attribute, "a number of seconds above 0, or None for no limit", value)
 
 
+def _delay(instance: Any, attribute: Attribute[Any], value: Any) -> None:
+    if not _number(value) or value < 0:
+        raise _fail(instance, attribute, "a number of seconds, 0 or above", value)
+
+
+def _retries(instance: Any, attribute: Attribute[Any], value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise _fail(instance, attribute, "a whole number, 0 or above", value)
+
+
+def _optional(kind: type, words: str) -> Callable[[Any, Attribute[Any], Any], None]:
+    def check(instance: Any, attribute: Attribute[Any], value: Any) -> None:
+        wrong = value is not None and (
+            not isinstance(value, kind) or (kind is int and isinstance(value, bool))
+        )
+        if wrong:
+            raise _fail(instance, attribute, words, value)
+
+    return check
+
+
 def _count(instance: Any, attribute: Attribute[Any], value: Any) -> None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
         raise _fail(instance, attribute, "a whole number above 0", value)
@@ -104,9 +125,9 @@ class RetryPolicy:
         max_delay: Most seconds to wait, also when the provider asks for more (then the request fails at once).
     """
 
-    max_retries: int = 2
-    base_delay: float = 0.5
-    max_delay: float = 60.0
+    max_retries: int = field(default=2, validator=_retries)
+    base_delay: float = field(default=0.5, validator=_delay)
+    max_delay: float = field(default=60.0, validator=_delay)
 
 
 @frozen(kw_only=True)
@@ -133,23 +154,27 @@ class StreamOptions:
         on_request, on_response, on_chunk: Observers of wire data. What they raise is logged, never fails the stream.
     """
 
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | None = field(default=None, repr=False, validator=_optional(str, "a string"))
     temperature: float | None = field(default=None, validator=_optional_number)
     top_p: float | None = field(default=None, validator=_optional_number)
     max_tokens: int | None = field(default=None, validator=_count)
     stop: tuple[str, ...] | None = field(default=None, converter=_strings)
-    seed: int | None = None
+    seed: int | None = field(default=None, validator=_optional(int, "a whole number"))
     tool_choice: ToolChoice | None = field(default=None, validator=_tool_choice)
-    parallel_tool_calls: bool | None = None
+    parallel_tool_calls: bool | None = field(default=None, validator=_optional(bool, "True or False"))
     reasoning: ReasoningLevel | None = field(default=None, validator=_one_of(*REASONING_LEVELS))
-    thinking_budgets: Mapping[str, int] | None = None
-    response_format: dict[str, Any] | None = None
+    thinking_budgets: Mapping[str, int] | None = field(
+        default=None, validator=_optional(Mapping, "a mapping of levels to tokens")
+    )
+    response_format: dict[str, Any] | None = field(default=None, validator=_optional(dict, "a dict"))
     cache_retention: CacheRetention | None = field(default=None, validator=_one_of("none", "short", "long"))
-    session_id: str | None = None
-    service_tier: str | None = None
-    headers: Mapping[str, str | None] | None = field(default=None, repr=False)
-    metadata: dict[str, Any] | None = None
-    extra_body: dict[str, Any] | None = None
+    session_id: str | None = field(default=None, validator=_optional(str, "a string"))
+    service_tier: str | None = field(default=None, validator=_optional(str, "a string"))
+    headers: Mapping[str, str | None] | None = field(
+        default=None, repr=False, validator=_optional(Mapping, "a mapping of names to values")
+    )
+    metadata: dict[str, Any] | None = field(default=None, validator=_optional(dict, "a dict"))
+    extra_body: dict[str, Any] | None = field(default=None, validator=_optional(dict, "a dict"))
     limits: Limits = field(factory=Limits)
     retries: RetryPolicy = field(factory=RetryPolicy)
     unknown_stop: Literal["stop", "error"] = field(default="stop", validator=_one_of("stop", "error"))

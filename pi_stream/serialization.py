@@ -161,14 +161,12 @@ def _make_converter() -> Converter:
     converter.register_structure_hook_factory(rules.is_literal, rules.literal_reader)
     converter.register_unstructure_hook_factory(rules.is_literal, lambda _: identity)
     converter.register_unstructure_hook_factory(lambda cls: cls is Any, lambda _: identity)
-    for enumeration in (
-        enum.IntEnum,
-        enum.StrEnum,
-    ):  # which applications may have; as plain values, not as members
+    for enumeration in (enum.IntEnum, enum.StrEnum):  # of applications: plain values, not members
         converter.register_unstructure_hook(enumeration, lambda member: member.value)
     for unknown in (bytes, set, frozenset):
         converter.register_unstructure_hook(unknown, _refuse_to_write)
 
+    converter.register_structure_hook_factory(lambda cls: cls in (list, dict), rules.exactly)
     converter.register_structure_hook_factory(rules.is_array, rules.array_reader)
     converter.register_unstructure_hook_factory(rules.is_array, rules.array_writer)
     converter.register_structure_hook_factory(rules.is_mapping, rules.mapping_reader)

@@ -84,6 +84,7 @@ class CostTier:
     cache_read: float = 0
     cache_write: float = 0
     extra: dict[str, Any] = field(factory=dict, repr=False)
+    _absent: set[str] = field(factory=set, init=False, repr=False, eq=False)
 
 
 @frozen(kw_only=True)
@@ -96,6 +97,7 @@ class ModelCost:
     cache_write: float = 0
     tiers: tuple[CostTier, ...] | None = None
     extra: dict[str, Any] = field(factory=dict, repr=False)
+    _absent: set[str] = field(factory=set, init=False, repr=False, eq=False)
 
 
 def price(usage: Usage, rates: ModelCost) -> Cost:

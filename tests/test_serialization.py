@@ -876,6 +876,8 @@ WRONG: list[tuple[Any, Any, str, str]] = [
     (Limits, {"connect": -1}, "$", "Limits.connect must be"),
     (StreamOptions, {"limits": {"conect": 1}}, "$.limits", 'unknown keys ["conect"]'),
     (list[Message], {}, "$", "expected a list, not an object"),
+    (list, "abc", "$", "expected a list, not a string"),
+    (dict, [], "$", "expected an object, not a list"),
     (
         Context,
         {

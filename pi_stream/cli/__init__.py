@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return MISUSE
     try:
-        with _logging(verbose=arguments.verbose):
+        with _logging(verbose="verbose" in arguments):
             code: int = arguments.execute(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         "-v",
         "--verbose",
         action="store_true",
-        default=argparse.SUPPRESS,  # so that the default of a command does not undo what stands before it
+        default=argparse.SUPPRESS,  # a default of the command would undo what stands before it
         help="say on stderr what is being done",
     )
     parser = argparse.ArgumentParser(
@@ -79,7 +79,6 @@ def _parser() -> argparse.ArgumentParser:
         parents=[verbose],
     )
     parser.add_argument("--version", action="version", version=f"pi-stream {__version__}")
-    parser.set_defaults(verbose=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for command in (run, decode, payload, models):
         command.add_to(commands, verbose)

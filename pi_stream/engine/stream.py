@@ -7,6 +7,8 @@ from copy import deepcopy
 from types import TracebackType
 from typing import Protocol
 
+import anyio
+
 from pi_stream.engine.source import Source
 from pi_stream.events import Done, Error, Event, Finish, TextDelta, ThinkingDelta
 from pi_stream.exceptions import ConfigError, StreamError
@@ -15,6 +17,8 @@ from pi_stream.messages import AssistantMessage, ErrorCause
 from pi_stream.reducer import Reducer, adopt, snapshot
 
 __all__ = ["AssistantStream"]
+
+_CLOSE_SECONDS = 10.0
 
 
 class Owned(Protocol):
@@ -213,10 +217,14 @@ class AssistantStream:
         return guard.check([Finish("aborted", reason, cause)])
 
     async def _close_quietly(self) -> None:
-        await self._source.aclose()
+        """Close what is open. Shielded, since the caller may be on its way out of a cancelled task."""
         owned, self._owned = self._owned, None
-        if owned is not None:
-            await owned.aclose()
+        if owned is None and not self._source.active:
+            return
+        with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+            await self._source.aclose()
+            if owned is not None:
+                await owned.aclose()
 
     def __del__(self) -> None:
         source = getattr(self, "_source", None)

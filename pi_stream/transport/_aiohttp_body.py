@@ -23,6 +23,8 @@ __all__ = ["AiohttpBody", "Drain", "LossWatch", "abort_connection", "runs_here"]
 _RESOLUTION: Final = 0.001
 """Loops round timers to the millisecond, so that one may fire this much early."""
 
+_GRACE: Final = 0.002
+
 
 class AiohttpBody:
     """The body of one answer. Made by ``AiohttpTransport.send``, read by one task.
@@ -178,8 +180,9 @@ class AiohttpBody:
         if body._loop.time() + _RESOLUTION < body._when:
             body._arm(body._when)  # most often: bytes have come, and the deadline has moved on
         else:
-            # Bytes that came in this same turn of the loop wake their reader before this second look.
-            body._loop.call_soon(AiohttpBody._expire, reference, body._when)
+            # After a stall of the loop, bytes may lie in the socket that have come in time: once round for them, then
+            # behind the reader that they wake.
+            body._loop.call_later(_GRACE, body._loop.call_soon, AiohttpBody._expire, reference, body._when)
 
     @staticmethod
     def _expire(reference: Callable[[], AiohttpBody | None], when: float) -> None:

@@ -31,7 +31,7 @@ from yarl import URL
 
 from pi_stream.exceptions import ConfigError, TransportError
 from pi_stream.http import HttpRequest, ResponseHead
-from pi_stream.transport._aiohttp_body import AiohttpBody, Drain, LossWatch, runs_here
+from pi_stream.transport._aiohttp_body import AiohttpBody, Drain, LossWatch, abort_connection, runs_here
 from pi_stream.transport._net import environment_proxy, failure, proxy_url, request_url, tls_context
 from pi_stream.wire.json import dumps
 
@@ -53,6 +53,7 @@ class _ClosingResponse(aiohttp.ClientResponse):
     """Closes at once, also when a request is cancelled while most of its body still waits to be written."""
 
     def close(self) -> None:
+        abort_connection(self)
         super().close()
 
 

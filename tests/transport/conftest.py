@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import socket
 import ssl
 import struct
@@ -145,8 +144,7 @@ async def serve(anyio_backend: Any) -> AsyncIterator[Serve]:
         listener.close()
         for task in tuple(server.tasks):
             task.cancel()
-        while server.tasks:
-            await asyncio.sleep(0.001)
+        await asyncio.gather(*server.tasks)
 
 
 class KeepingTransport(AiohttpTransport):
@@ -174,9 +172,6 @@ async def connect(anyio_backend: Any) -> AsyncIterator[Callable[..., AiohttpTran
     yield make
     for transport in transports:
         await transport.aclose()
-    transports.clear()
-    await asyncio.sleep(0)
-    gc.collect()
 
 
 @pytest.fixture

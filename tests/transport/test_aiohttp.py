@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import logging
-import os
 import ssl
 import traceback
 import warnings
@@ -334,7 +333,7 @@ def open_sockets() -> int:
     count = 0
     for link in folder.iterdir():
         try:
-            count += os.readlink(link).startswith("socket:")
+            count += str(link.readlink()).startswith("socket:")
         except OSError:
             pass
     return count

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
+import socket
 import threading
+import time
+import zlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -107,8 +110,6 @@ async def test_a_body_without_length_ends_with_the_connection(serve: Any, transp
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 async def test_compression_that_nobody_asked_for_is_undone(serve: Any, transport: Any, coding: str) -> None:
-    import zlib
-
     packed = gzip.compress(b"data: x\n\n") if coding == "gzip" else zlib.compress(b"data: x\n\n")
 
     async def answer(exchange: Any) -> None:
@@ -281,6 +282,32 @@ async def test_a_deadline_set_during_a_wait_holds_for_it(serve: Any, transport: 
     assert caught.value.kind == "timeout_total"
 
 
+async def test_bytes_that_came_in_time_count_although_the_loop_was_stalled(transport: Any) -> None:
+    stalled = threading.Event()
+
+    def serve_once(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(CHUNKED)
+            stalled.wait()
+            connection.sendall(b"7\r\nin time\r\n")
+            connection.recv(65536)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve_once, args=(listener,))
+        thread.start()
+        body = await transport.send(HttpRequest(url=f"http://127.0.0.1:{listener.getsockname()[1]}/"))
+        body.set_deadline(transport.time() + 0.1, "timeout_idle")
+        reader = asyncio.create_task(body.receive())
+        await asyncio.sleep(0.01)
+        stalled.set()
+        time.sleep(0.2)  # noqa: ASYNC251 - that is the stall
+        assert await reader == b"in time"
+        body.abort()
+        await asyncio.to_thread(thread.join)
+
+
 async def test_no_deadline_lifts_the_one_before(serve: Any, transport: Any) -> None:
     proceed = asyncio.Event()
 
@@ -401,10 +428,9 @@ async def test_a_dropped_body_closes_its_socket_and_warns(serve: Any, transport:
     await asyncio.sleep(0.01)
     reader.cancel()
     await asyncio.wait([reader])
+    del body, reader
     with pytest.warns(ResourceWarning, match="unclosed"):
         transport.kept.clear()
-        del body, reader
-        gc.collect()
     await server.all_closed()
 
 

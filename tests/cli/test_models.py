@@ -1,0 +1,115 @@
+"""``pi-stream models``: what is known, and which keys are set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from pi_stream.cli import main
+from pi_stream.models import Model
+from pi_stream.providers import registry
+from pi_stream.providers.base import Provider
+from pi_stream.usage import ModelCost
+
+pytestmark = pytest.mark.usefixtures("clean_environment")
+
+
+@pytest.fixture
+def acme(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
+    """A registered provider with a priced model."""
+    model = Model(
+        id="rocket-1",
+        name="Rocket",
+        reasoning=True,
+        input=("text", "image"),
+        cost=ModelCost(input=0.25, output=2),
+        context_window=200_000,
+        headers={"x-team": "team-secret"},
+    )
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    yield registry.register(
+        Provider(
+            "acme",
+            name="Acme Rockets",
+            base_url="https://user:pass-secret@acme.example/v1",
+            key_env="ACME_KEY",
+            models=[model],
+        )
+    )
+
+
+def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
+    """The lines of the tables by their first word."""
+    assert main(["models", *arguments]) == 0
+    return {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+
+
+def test_lists_built_in_providers_and_models(capsys: pytest.CaptureFixture[str]) -> None:
+    found = rows(capsys)
+    assert {"openai", "local", "scripted", "local/smollm2"} <= found.keys()
+    assert "openai-completions" in found["openai"]
+    assert "https://api.openai.com/v1" in found["openai"]
+    assert "OPENAI_API_KEY (not set)" in found["openai"]
+    assert "not needed" in found["local"]
+
+
+def test_says_that_a_key_is_set_and_never_the_key(
+    capsys: pytest.CaptureFixture[str], clean_environment
+) -> None:
+    clean_environment.setenv("OPENAI_API_KEY", "sk-secret")
+    clean_environment.setenv("OPENAI_BASE_URL", "http://gateway.example/v1?key=sk-secret")
+    for arguments in ([], ["--json"]):
+        assert main(["models", "openai", *arguments]) == 0
+        out = capsys.readouterr().out
+        assert "OPENAI_API_KEY" in out
+        assert "http://gateway.example/v1?key=***" in out
+        assert "secret" not in out
+        assert "(set)" in out or json.loads(out)[0]["keySet"] is True
+
+
+def test_registered_provider_and_its_models(acme: Provider, capsys: pytest.CaptureFixture[str]) -> None:
+    found = rows(capsys)
+    assert "https://***@acme.example/v1" in found["acme"]
+    assert found["acme/rocket-1"].split() == "acme/rocket-1 Rocket 200,000 ? 0.25 2 yes text, image".split()
+
+
+@pytest.mark.parametrize("query", ["acme", "ROCKETS", "acme/rocket", "rocket-1", "Rocket"])
+def test_query_finds_by_provider_and_model(
+    query: str, acme: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = rows(capsys, query)
+    assert {"acme", "acme/rocket-1"} <= found.keys()
+    assert not {"openai", "local", "local/smollm2"} & found.keys()
+
+
+def test_query_without_a_match_is_exit_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "no-such-thing"]) == 1
+    seen = capsys.readouterr()
+    assert seen.out == ""
+    assert "no-such-thing" in seen.err
+
+
+def test_json(acme: Provider, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same, for programs; headers of a model stay out, since they may hold a key."""
+    assert main(["models", "--json", "acme"]) == 0
+    out = capsys.readouterr().out
+    (entry,) = json.loads(out)
+    assert entry["provider"] == "acme"
+    assert entry["keyEnv"] == ["ACME_KEY"]
+    assert entry["keySet"] is False
+    assert entry["models"][0]["id"] == "rocket-1"
+    assert entry["models"][0]["cost"]["output"] == 2
+    assert "secret" not in out
+
+
+def test_provider_that_cannot_be_loaded_hides_no_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A broken plug-in is named on stderr; the list goes on."""
+    monkeypatch.setitem(registry._MODULES, "broken", "pi_stream.providers.no_such_module")
+    assert main(["models"]) == 0
+    seen = capsys.readouterr()
+    assert "broken" in seen.err
+    assert "openai" in seen.out

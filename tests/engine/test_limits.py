@@ -1,0 +1,81 @@
+"""Deadlines computed from moments that are handed in: no test here sleeps."""
+
+from __future__ import annotations
+
+import pytest
+
+from pi_stream.engine.limits import LimitClock
+from pi_stream.options import Limits
+
+OFF = Limits(connect=None, head=None, first=None, idle=None, content=None, total=None, drain=None)
+
+
+def clock(**limits: float) -> LimitClock:
+    return LimitClock(Limits(**{"first": None, "idle": None, "content": None, "drain": None, **limits}), 100.0)
+
+
+def test_no_limits_no_deadline() -> None:
+    """With everything off nothing ever expires."""
+    assert LimitClock(OFF, 100.0).wait(100.0)[0] is None
+
+
+def test_idle_starts_anew_with_every_wait() -> None:
+    """Any bytes, keep-alives included, put the idle deadline off."""
+    limits = clock(idle=10)
+    assert limits.wait(100.0) == (110.0, "timeout_idle")
+    limits.received(109.0)
+    assert limits.wait(109.0) == (119.0, "timeout_idle")
+
+
+def test_keep_alives_do_not_put_off_the_content_deadline() -> None:
+    """Bytes that are no content use up the time for the first content, and later for the next."""
+    limits = clock(first=10, content=5)
+    assert limits.wait(100.0) == (110.0, "timeout_first")
+    limits.received(104.0)
+    assert limits.wait(104.0) == (110.0, "timeout_first")
+    limits.received(105.0)
+    limits.content()
+    assert limits.wait(105.0) == (110.0, "timeout_content")
+    limits.received(108.0)
+    assert limits.wait(108.0) == (110.0, "timeout_content")
+
+
+def test_the_consumers_time_is_not_counted() -> None:
+    """Time between the end of one wait and the start of the next belongs to the consumer."""
+    limits = clock(first=10, idle=20)
+    limits.wait(100.0)
+    limits.received(103.0)
+    assert limits.wait(1000.0) == (1007.0, "timeout_first")
+
+
+def test_total_runs_all_the_time() -> None:
+    """The total limit is the one that counts the consumer's time too."""
+    limits = clock(total=60, idle=10)
+    limits.received(101.0)
+    assert limits.wait(155.0) == (160.0, "timeout_total")
+
+
+def test_after_the_stop_reason_only_the_drain_limit_matters() -> None:
+    """Keep-alives do not put the end off; content that still comes does."""
+    limits = clock(drain=2, content=1, idle=10)
+    assert limits.wait(100.0, complete=True) == (102.0, "drain")
+    limits.received(101.0)
+    assert limits.wait(101.0, complete=True) == (102.0, "drain")
+    limits.received(101.5)
+    limits.content()
+    assert limits.wait(101.5, complete=True) == (103.5, "drain")
+
+
+@pytest.mark.parametrize(("limit", "left"), [(30.0, 30.0), (90.0, 60.0), (None, 60.0)])
+def test_connect_and_head_are_cut_by_the_total(limit: float | None, left: float) -> None:
+    """A total limit bounds the time before the body too."""
+    assert clock(total=60).remaining(limit) == left
+    assert clock().remaining(limit) == limit
+
+
+def test_age_of_the_last_byte() -> None:
+    """None before the first byte, then whole milliseconds."""
+    limits = clock(idle=10)
+    assert limits.age_ms(100.0) is None
+    limits.received(101.0)
+    assert limits.age_ms(103.25) == 2250
