@@ -68,6 +68,7 @@ _NAMES = {
         "Error",
         "Event",
         "Metadata",
+        "Retry",
         "Start",
         "TextDelta",
         "TextEnd",

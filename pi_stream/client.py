@@ -14,6 +14,7 @@ from attrs import evolve, fields_dict
 from pi_stream.apis import get_api
 from pi_stream.apis.base import Api, TranslatorSetup
 from pi_stream.engine.generator import GeneratorRequest, GeneratorSource
+from pi_stream.engine.retry import RetryingSource
 from pi_stream.engine.run import Exchange, HttpSource
 from pi_stream.engine.source import FailedSource, Source
 from pi_stream.engine.stream import AssistantStream
@@ -102,7 +103,9 @@ class Client:
             "ssl_context": ssl_context,
         }
         self._runtimes: dict[tuple[str, str], Runtime] = {}  # by provider id and model id
-        self._for_one_stream = False
+
+    # Whether the stream owns the client, and closes it, instead of the other way round.
+    _for_one_stream = False
 
     async def __aenter__(self) -> Client:
         return self
@@ -191,14 +194,13 @@ class Client:
         if not known and provider.generate is None and provider.runtime is None:
             details = {"provider": provider.id, "model": model.id}
             head.diagnostics = [Diagnostic(type="unknown_model", timestamp=head.timestamp, details=details)]
-        guard = _guard(head, options)
         messages = convert_to_llm(context.transcript())
         tools = _tools(messages)
         if provider.generate is not None:
             request = GeneratorRequest(
                 model=model, messages=messages, tools=tools, options=options, context=context
             )
-            return GeneratorSource(provider.generate, request, guard)
+            return GeneratorSource(provider.generate, request, _guard(head, options, time.monotonic()))
         if provider.runtime is None:
             model = located(provider, model, self._base_urls.get(provider.id))
         api = _api(provider, model)
@@ -210,8 +212,13 @@ class Client:
                 provider, api.build_request(address, messages, self._keyed(provider, options))
             )
 
-        return HttpSource(
-            Exchange(api=api, setup=setup, transport=self._connected(), request=request_now), guard
+        exchange = Exchange(api=api, setup=setup, transport=self._connected(), request=request_now)
+        started = time.monotonic()
+        return RetryingSource(
+            lambda elapsed: HttpSource(exchange, _guard(head, options, started), elapsed),
+            options.retries,
+            total=options.limits.total,
+            notices=options.notices,
         )
 
     async def _running(self, provider: Provider, model: Model) -> Model:
@@ -236,11 +243,15 @@ class Client:
         return self._transport
 
 
+class _ClientOfOneStream(Client):
+    """A client that is closed with its stream."""
+
+    _for_one_stream = True
+
+
 def stream(model: str | Model, context: ContextLike, **arguments: Any) -> AssistantStream:
     """Begin an answer with a client of its own, which is closed with the stream. Arguments as for ``Client.stream``."""
-    client = Client()
-    client._for_one_stream = True
-    return client.stream(model, context, **arguments)
+    return _ClientOfOneStream().stream(model, context, **arguments)
 
 
 async def complete(model: str | Model, context: ContextLike, **arguments: Any) -> AssistantMessage:
@@ -341,8 +352,7 @@ def _tools(messages: Iterable[Message]) -> tuple[Tool, ...]:
     return tuple(known.values())
 
 
-def _guard(head: AssistantMessage, options: StreamOptions) -> Guard:
-    started = time.monotonic()
+def _guard(head: AssistantMessage, options: StreamOptions, started: float) -> Guard:
     return Guard(
         head,
         max_blocks=options.limits.blocks,

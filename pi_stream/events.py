@@ -46,6 +46,7 @@ __all__ = [
     "Event",
     "Finish",
     "Metadata",
+    "Retry",
     "Start",
     "TextDelta",
     "TextEnd",
@@ -190,6 +191,22 @@ class Error:
     error: AssistantMessage
 
 
+@define(weakref_slot=False)
+class Retry:
+    """A notice, for consumers who ask for it (``notices=True``): an attempt failed before anything was handed out.
+
+    Attributes:
+        attempt: How many attempts have failed.
+        delay_ms: How long the engine waits before the next one, in ms.
+        error: The message of the failed attempt, with its cause.
+    """
+
+    type: ClassVar[Literal["retry"]] = "retry"
+    attempt: int
+    delay_ms: int
+    error: AssistantMessage
+
+
 Event: TypeAlias = (
     Start
     | TextStart
@@ -204,6 +221,7 @@ Event: TypeAlias = (
     | Metadata
     | Done
     | Error
+    | Retry
 )
 
 

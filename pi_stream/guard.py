@@ -8,7 +8,10 @@ into one ``error`` event that names the guarantee. Nothing is raised.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any, cast
+
+from attrs import evolve
 
 from pi_stream.events import (
     BlockEnd,
@@ -30,8 +33,16 @@ from pi_stream.events import (
     ToolCallEnd,
     ToolCallStart,
 )
-from pi_stream.exceptions import ProtocolViolation
-from pi_stream.messages import AssistantMessage, Diagnostic, ErrorCause, ToolCall
+from pi_stream.exceptions import DecodeError, ProtocolViolation
+from pi_stream.messages import (
+    AssistantMessage,
+    DeferredHandle,
+    Diagnostic,
+    ErrorCause,
+    ErrorKind,
+    ProviderData,
+    ToolCall,
+)
 from pi_stream.partial_json import parse_arguments
 from pi_stream.reducer import Reducer, TextBlock, ThinkingBlock, ToolCallBlock, adopt
 from pi_stream.usage import Usage
@@ -42,6 +53,25 @@ _DONE_REASONS = ("stop", "length", "toolUse", "deferred")
 _STARTS = (TextStart, ThinkingStart, ToolCallStart)
 _ENDS = (TextEnd, ThinkingEnd, ToolCallEnd)
 _TERMINALS = (Finish, Done, Error)
+# What rarely seen values must be, None aside. Texts and indexes are checked where they are used.
+_VALUES: dict[type, dict[str, type]] = {
+    BlockEnd: {"content": str, "signature": str, "redacted": bool, "namespace": str, "error": str},
+    TextEnd: {"text_signature": str},
+    ThinkingEnd: {"thinking_signature": str, "redacted": bool},
+    ToolCall: {"thought_signature": str, "namespace": str, "arguments_error": str},
+    Metadata: {
+        "usage": Usage,
+        "response_id": str,
+        "response_model": str,
+        "raw_stop_reason": str,
+        "diagnostic": Diagnostic,
+        "provider_data": ProviderData,
+        "content_index": int,
+        "signature": str,
+    },
+    Finish: {"error_message": str, "error_cause": ErrorCause, "deferred": DeferredHandle},
+}
+_UNSAID = {"error": "the provider reported an error", "aborted": "the provider aborted the answer"}
 
 
 class Guard:
@@ -72,6 +102,7 @@ class Guard:
         self._start_seen = False
         self.bytes = 0
         self.chunks = 0
+        self.request_id: str | None = None
 
     @classmethod
     def resume(cls, head: AssistantMessage, reducer: Reducer, counts: Guard) -> Guard:
@@ -80,11 +111,11 @@ class Guard:
         Args:
             head: The message as ``start`` shows it.
             reducer: What was handed out so far; the guard's events are folded into it.
-            counts: Where the numbers of bytes and chunks, and the duration, come from.
+            counts: Where the numbers of bytes and chunks, the request id and the duration come from.
         """
         guard = cls(head, elapsed_ms=counts._elapsed_ms)
         guard._reducer = reducer
-        guard.bytes, guard.chunks = counts.bytes, counts.chunks
+        guard.bytes, guard.chunks, guard.request_id = counts.bytes, counts.chunks, counts.request_id
         return guard
 
     @property
@@ -111,6 +142,8 @@ class Guard:
             self._check(drafts, out)
         except ProtocolViolation as violation:
             self._violated(violation, out)
+        except DecodeError as error:  # a bound was passed
+            self._terminate(Finish("error", str(error), ErrorCause(kind="too_large", origin="limit")), out)
         except Exception as error:  # an event of a custom provider with values of a wrong type
             self._violated(ProtocolViolation(8, f"unusable event ({type(error).__name__}: {error})"), out)
         return out
@@ -142,6 +175,7 @@ class Guard:
                 self._rare(draft, out)
 
     def _rare(self, draft: Draft, out: list[Event]) -> None:
+        _check_values(draft)
         if isinstance(draft, BlockEnd):
             self._end_block(draft, out)
         elif isinstance(draft, _STARTS):
@@ -151,8 +185,10 @@ class Guard:
         elif isinstance(draft, Metadata):
             if self._reducer.started:
                 self._emit(draft, out)
-            else:
+            elif draft.content_index is None:
                 self._held.append(draft)
+            else:  # refused now: once held back, it would fail while the terminal event is made
+                raise ProtocolViolation(2, f"metadata signs block {draft.content_index} before any opened")
         elif isinstance(draft, Start):
             if self._start_seen or self._reducer.started:
                 raise ProtocolViolation(1, "a second start")
@@ -169,17 +205,18 @@ class Guard:
 
     def _begin(self, out: list[Event]) -> None:
         """Hand out ``start`` and what was held back for it."""
-        self._emit(Start(self._head), out)
-        for event in self._held:
+        held, self._held = self._held, []
+        for event in [Start(self._head), *held]:
             self._emit(event, out)
-        self._held.clear()
 
     def _open(self, start: TextStart | ThinkingStart | ToolCallStart, out: list[Event]) -> None:
         if not self._reducer.started:
             self._begin(out)
-        for index, block in self._reducer.open_blocks.items():
-            if not isinstance(block, ToolCallBlock):
-                raise ProtocolViolation(6, f"{start.type} while block {index} was open")
+        last = len(self._reducer.content) - 1
+        if not isinstance(self._reducer.open_blocks.get(last), ToolCallBlock | None):
+            raise ProtocolViolation(6, f"{start.type} while block {last} was open")
+        if start.content_index.__class__ is not int:
+            raise ProtocolViolation(2, f"{start.type} with contentIndex {start.content_index!r}")
         if isinstance(start, ToolCallStart) and not (
             isinstance(start.id, str) and isinstance(start.name, str)
         ):
@@ -187,7 +224,7 @@ class Guard:
                 8, f"toolcall_start of block {start.content_index} needs an id and a name"
             )
         if start.content_index >= self._max_blocks:
-            raise ProtocolViolation(8, f"more than {self._max_blocks} blocks (limits.blocks)")
+            raise DecodeError(f"more than {self._max_blocks} blocks (limits.blocks)", kind="too_large")
         self._emit(start, out)
 
     def _count_arguments(self, delta: ToolCallDelta) -> None:
@@ -195,13 +232,13 @@ class Guard:
         self._argument_sizes[delta.content_index] = size
         if size > self._max_argument_bytes:
             limit = f"{self._max_argument_bytes} bytes (limits.argument_bytes)"
-            raise ProtocolViolation(
-                8, f"the arguments of block {delta.content_index} are larger than {limit}"
-            )
+            words = f"the arguments of block {delta.content_index} are larger than {limit}"
+            raise DecodeError(words, kind="too_large")
 
     def _refuse_delta(self, draft: Any) -> None:
-        Reducer.apply(self._reducer, draft)  # raises with the reason, unless the delta is no text
-        raise ProtocolViolation(8, f"the delta of {draft.type} is {type(draft.delta).__name__}, not str")
+        if draft.delta.__class__ is not str:
+            raise ProtocolViolation(8, f"the delta of {draft.type} is {type(draft.delta).__name__}, not str")
+        Reducer.apply(self._reducer, draft)  # raises with the reason
 
     def _end_block(self, end: BlockEnd, out: list[Event], *, broken: bool = False) -> None:
         index = end.content_index
@@ -209,6 +246,8 @@ class Guard:
         if block is None:
             raise ProtocolViolation(2, f"the end of block {index}, which is not open")
         if isinstance(block, ToolCallBlock):
+            if broken and not block.raw().strip():
+                end.error = "the answer ended before the arguments came"  # {} would look like a complete call
             self._emit(ToolCallEnd(index, self._finished_call(block, end, out)), out)
             return
         text = block.flush()
@@ -251,18 +290,25 @@ class Guard:
         block = self._reducer.open_blocks.get(end.content_index)
         if isinstance(end, ToolCallEnd):
             if isinstance(block, ToolCallBlock):
-                call, opened = end.tool_call, block.content
-                if (call.id, call.name) != (opened.id, opened.name):
-                    raise ProtocolViolation(4, f"toolcall_end of block {end.content_index} renames the call")
-                if call.arguments_error is None and parse_arguments(block.raw())[0] != call.arguments:
-                    raise ProtocolViolation(
-                        4, "the arguments of toolcall_end are not what its deltas add up to"
-                    )
+                end = ToolCallEnd(end.content_index, self._checked_call(block, end.tool_call))
         elif not end.content and isinstance(block, (TextBlock, ThinkingBlock)):
             signature = end.text_signature if isinstance(end, TextEnd) else end.thinking_signature
             if not signature and not block.flush():
                 raise ProtocolViolation(7, f"block {end.content_index} is empty")
         self._emit(end, out)
+
+    def _checked_call(self, block: ToolCallBlock, call: ToolCall) -> ToolCall:
+        """The call of a provider's own end event, if it is the one that was streamed."""
+        _check_values(call)
+        if (call.id, call.name) != (block.content.id, block.content.name):
+            raise ProtocolViolation(4, f"toolcall_end renames the call {block.content.name!r}")
+        raw = block.raw()
+        if call.arguments_error is None:
+            if parse_arguments(raw) != (call.arguments, None):
+                raise ProtocolViolation(4, "the arguments of toolcall_end are not what its deltas add up to")
+        elif not call.arguments_error.endswith(raw):
+            call = evolve(call, arguments={}, arguments_error=f"{call.arguments_error}\n\n{raw}")
+        return call
 
     # --- the terminal event -----------------------------------------------------------------------------------------
 
@@ -270,8 +316,11 @@ class Guard:
         if any(isinstance(draft, _TERMINALS) for draft in rest):
             raise ProtocolViolation(1, "two terminal events in one batch")
         finish = last if isinstance(last, Finish) else self._raw_finish(last, out)
+        _check_values(finish)
         if finish.reason not in _DONE_REASONS and finish.reason not in ("error", "aborted"):
             raise ProtocolViolation(5, f"the stream ended while its stop reason was {finish.reason!r}")
+        if finish.reason == "toolUse" and not self._reducer.message.tool_calls:
+            raise ProtocolViolation(9, "the stream ended with toolUse and without a tool call")
         if rest:
             types = [getattr(draft, "type", type(draft).__name__) for draft in rest]
             self._rare(self._diagnostic("after_terminal", {"dropped": types}), out)
@@ -317,9 +366,10 @@ class Guard:
             if not failed:
                 self._begin(out)
             # A failure before any block is a lone error: what was held back is in its message.
-            self._reducer.apply_all(self._held)
+            held, self._held = self._held, []
+            self._reducer.apply_all(held)
         final = AssistantMessage(
-            error_message=finish.error_message,
+            error_message=(finish.error_message or _UNSAID[finish.reason]) if failed else None,
             error_cause=self._counted(finish) if failed else None,
             deferred=finish.deferred,
             duration_ms=self._elapsed_ms() if self._elapsed_ms is not None else None,
@@ -340,10 +390,10 @@ class Guard:
         return Done(done, known)
 
     def _counted(self, finish: Finish) -> ErrorCause:
-        cause = finish.error_cause
-        if cause is None:
-            cause = ErrorCause(kind="cancelled" if finish.reason == "aborted" else "provider_error")
+        kind: ErrorKind = "cancelled" if finish.reason == "aborted" else "provider_error"
+        cause = copy(finish.error_cause) if finish.error_cause is not None else ErrorCause(kind=kind)
         cause.bytes, cause.chunks = self.bytes, self.chunks
+        cause.request_id = cause.request_id or self.request_id
         return cause
 
     def _violated(self, violation: ProtocolViolation, out: list[Event]) -> None:
@@ -353,3 +403,12 @@ class Guard:
 
     def _diagnostic(self, kind: str, details: dict[str, Any]) -> Metadata:
         return Metadata(diagnostic=Diagnostic(type=kind, timestamp=self._head.timestamp, details=details))
+
+
+def _check_values(draft: Any) -> None:
+    """Refuse values that the message could not be written with."""
+    for name, wanted in _VALUES.get(type(draft), {}).items():
+        value = getattr(draft, name)
+        if value is not None and not isinstance(value, wanted):
+            what = getattr(draft, "type", type(draft).__name__)
+            raise ProtocolViolation(8, f"{name} of {what} is {type(value).__name__}, not {wanted.__name__}")

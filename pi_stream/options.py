@@ -151,6 +151,7 @@ class StreamOptions:
         retries: When to try again.
         unknown_stop: What an unknown stop value means: ``stop`` with a diagnostic, or ``error``.
         malformed: A chunk that is not JSON: ``strict`` ends the stream with an error, ``lenient`` notes a diagnostic.
+        notices: Whether the stream hands out notices too: ``retry``.
         on_request, on_response, on_chunk: Observers of wire data. What they raise is logged, never fails the stream.
     """
 
@@ -179,6 +180,7 @@ class StreamOptions:
     retries: RetryPolicy = field(factory=RetryPolicy)
     unknown_stop: Literal["stop", "error"] = field(default="stop", validator=_one_of("stop", "error"))
     malformed: Literal["strict", "lenient"] = field(default="strict", validator=_one_of("strict", "lenient"))
+    notices: bool = False
     on_request: Callable[[HttpRequest], None] | None = None
     on_response: Callable[[ResponseHead], None] | None = None
     on_chunk: Callable[[Any], None] | None = None

@@ -19,6 +19,7 @@ from pi_stream.events import (
     Error,
     Event,
     Metadata,
+    Retry,
     Start,
     TextDelta,
     TextEnd,
@@ -31,7 +32,7 @@ from pi_stream.events import (
     ToolCallStart,
 )
 from pi_stream.exceptions import ProtocolViolation
-from pi_stream.messages import AssistantMessage, TextContent, ThinkingContent, ToolCall
+from pi_stream.messages import AssistantContent, AssistantMessage, TextContent, ThinkingContent, ToolCall
 from pi_stream.partial_json import PartialJson
 from pi_stream.usage import Usage
 
@@ -140,6 +141,11 @@ class Reducer:
             block.flush()
         return self._message
 
+    @property
+    def content(self) -> list[AssistantContent]:
+        """The blocks so far, open ones as they were when somebody last looked at the message."""
+        return self._message.content
+
     def apply(self, event: Event) -> None:
         """Fold one event.
 
@@ -154,7 +160,7 @@ class Reducer:
         for event in events:
             cls = event.__class__
             if cls is TextDelta or cls is ThinkingDelta or cls is ToolCallDelta:
-                block = open_blocks.get(event.content_index)  # type: ignore[union-attr]
+                block = open_blocks.get(event.content_index)  # type: ignore[union-attr, arg-type]
                 if block is None or block.delta_class is not cls:
                     raise self._misplaced(event)
                 block.pieces.append(event.delta)  # type: ignore[union-attr]
@@ -185,6 +191,8 @@ class Reducer:
                 self._message = adopt(head)
                 self._message.content = []
                 self.started = True
+            case Retry():
+                pass  # a notice: nothing of that attempt was handed out
             case Done(reason=reason, message=final) | Error(reason=reason, error=final):
                 self._finish(reason, final)
             case _:
@@ -233,9 +241,11 @@ class Reducer:
         if event.raw_stop_reason is not None:
             message.raw_stop_reason = event.raw_stop_reason
         if event.diagnostic is not None:
-            message.diagnostics = [*(message.diagnostics or ()), event.diagnostic]
+            message.diagnostics = message.diagnostics or []
+            message.diagnostics.append(event.diagnostic)
         if event.provider_data is not None:
-            message.provider_data = [*(message.provider_data or ()), event.provider_data]
+            message.provider_data = message.provider_data or []
+            message.provider_data.append(event.provider_data)
         if event.content_index is not None:
             self._sign(event.content_index, event.signature)
 
@@ -282,9 +292,11 @@ def _same(streamed: str, content: str, what: str) -> None:
 
 
 def adopt(message: AssistantMessage) -> AssistantMessage:
-    """A copy whose own attributes and lists of content may change; what they hold is shared."""
+    """A copy whose own attributes and lists may change; what they hold is shared."""
     adopted = copy(message)
     adopted.content = list(message.content)
+    adopted.diagnostics = message.diagnostics and list(message.diagnostics)
+    adopted.provider_data = message.provider_data and list(message.provider_data)
     return adopted
 
 

@@ -14,7 +14,13 @@ from pi_stream.exceptions import ConfigError
 __all__ = ["api_ids", "get_api", "register_api"]
 
 _MODULES = {
+    "anthropic-messages": "pi_stream.apis.anthropic_messages",
+    "azure-openai-responses": "pi_stream.apis.azure_openai_responses",
+    "bedrock-invoke": "pi_stream.apis.anthropic_messages.bedrock_invoke",
+    "google-generative-ai": "pi_stream.apis.google",
+    "google-vertex": "pi_stream.apis.google.vertex",
     "openai-completions": "pi_stream.apis.openai_completions",
+    "openai-responses": "pi_stream.apis.openai_responses",
 }
 _registered: dict[str, Api] = {}
 

@@ -13,7 +13,7 @@ from pi_stream.http import ResponseHead
 from pi_stream.messages import ErrorCause, ErrorKind
 from pi_stream.wire import json
 
-__all__ = ["body_error", "error_object", "provider_error", "retry_after_ms"]
+__all__ = ["body_error", "error_object", "excerpt", "provider_error", "request_id", "retry_after_ms"]
 
 _STATUS_KINDS: dict[int, ErrorKind] = {
     401: "auth",
@@ -29,20 +29,30 @@ _RETRYABLE_STATUS = frozenset({408, 409, 429})
 _CODE_KINDS: dict[str, ErrorKind] = {
     "authentication_error": "auth",
     "invalid_api_key": "auth",
+    "permission_denied": "auth",
     "permission_error": "auth",
+    "unauthenticated": "auth",
+    "unauthorized": "auth",
     "context_length_exceeded": "overflow",
     "exceed_context_size_error": "overflow",
     "request_too_large": "overflow",
     "content_filter": "filtered",
+    "engine_overloaded": "overloaded",
+    "engine_overloaded_error": "overloaded",
     "overloaded": "overloaded",
     "overloaded_error": "overloaded",
     "server_overloaded": "overloaded",
+    "unavailable": "overloaded",
     "unavailable_error": "overloaded",
     "rate_limit_error": "rate_limit",
     "rate_limit_exceeded": "rate_limit",
+    "rate_limit_reached_error": "rate_limit",
+    "resource_exhausted": "rate_limit",
     "too_many_requests": "rate_limit",
 }
-_RETRYABLE_CODES = frozenset({"server_error", "api_error", "internal_error", "internal_server_error", "timeout_error"})
+_RETRYABLE_CODES = frozenset(
+    {"server_error", "api_error", "internal_error", "internal_server_error", "timeout_error"}
+)
 _NEVER_RETRY_CODES = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
 
 # How providers word "the prompt does not fit", from their documentation and error bodies.
@@ -61,15 +71,22 @@ _MAX_TEXT = 4000
 
 
 def error_object(value: Any) -> Any:
-    """The error in a JSON value that is one: an object, a string, or None when the value is no error.
+    """The error in a JSON value that is one: an object or a text; None when the value is no error.
 
-    Providers wrap it as ``{"error": {...}}``, ``{"error": "text"}`` or ``[{"error": {...}}]``.
+    Providers wrap it as ``{"error": {...}}``, ``{"error": "text"}`` or ``[{"error": {...}}]``. Some gateways put the words
+    beside it (``{"error": true, "message": "text"}``), and older versions of vLLM send ``{"object": "error", ...}``.
     """
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
-    if isinstance(value, dict) and value.get("error"):
-        return value["error"]
-    return None
+    if not isinstance(value, dict):
+        return None
+    error = value.get("error")
+    if not error:
+        return value if value.get("object") == "error" else None
+    if isinstance(error, dict) or not isinstance(value.get("message"), str):
+        return error
+    beside = {name: part for name, part in value.items() if name != "error"}
+    return {"code": error, **beside} if isinstance(error, str) else beside
 
 
 def provider_error(error: Any, *, status: int | None = None, head: ResponseHead | None = None) -> Finish:
@@ -86,9 +103,10 @@ def provider_error(error: Any, *, status: int | None = None, head: ResponseHead 
     fields = error if isinstance(error, dict) else {}
     message = _message(error)
     code = _code(fields)
+    in_head = status is not None
     if status is None:
         status = _numeric_status(fields)
-    kind = _kind(code, status, message)
+    kind = _kind(code, status, message, in_head=in_head)
     overflow = True if kind == "overflow" else None
     cause = ErrorCause(
         kind=kind,
@@ -100,7 +118,7 @@ def provider_error(error: Any, *, status: int | None = None, head: ResponseHead 
     )
     if head is not None:
         cause.retry_after_ms = retry_after_ms(head.headers)
-        cause.request_id = next((head.headers[name] for name in _REQUEST_ID_HEADERS if name in head.headers), None)
+        cause.request_id = request_id(head.headers)
     return Finish("error", message, cause)
 
 
@@ -119,6 +137,19 @@ def body_error(head: ResponseHead, body: bytes) -> Finish:
     finish.error_cause.phase = "head"
     finish.error_message = f"{head.status} {finish.error_message}"
     return finish
+
+
+def request_id(headers: Mapping[str, str]) -> str | None:
+    """The provider's id of the exchange, from whichever header it uses."""
+    return next((headers[name] for name in _REQUEST_ID_HEADERS if name in headers), None)
+
+
+def excerpt(value: Any) -> str:
+    """The beginning of a JSON value as text, for messages and diagnostics."""
+    try:
+        return _cut(json.dumps(value).decode())
+    except (RecursionError, TypeError):
+        return f"a {type(value).__name__} that is nested too deeply"
 
 
 def retry_after_ms(headers: Mapping[str, str]) -> int | None:
@@ -146,7 +177,9 @@ def _message(error: Any) -> str:
     if isinstance(error, str):
         return _cut(error)
     if isinstance(error, dict):
-        words = next((error[key] for key in _MESSAGE_KEYS if isinstance(error.get(key), str) and error[key]), None)
+        words = next(
+            (error[key] for key in _MESSAGE_KEYS if isinstance(error.get(key), str) and error[key]), None
+        )
         # OpenRouter hands on the upstream provider's own words here.
         metadata = error.get("metadata")
         raw = metadata.get("raw") if isinstance(metadata, dict) else None
@@ -154,11 +187,13 @@ def _message(error: Any) -> str:
             words = f"{words}\n{raw}"
         if words is not None:
             return _cut(words)
-    return _cut(json.dumps(error).decode())
+    return excerpt(error)
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}... ({len(text) - _MAX_TEXT} characters more)"
+    return (
+        text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}... ({len(text) - _MAX_TEXT} characters more)"
+    )
 
 
 def _code(fields: dict[str, Any]) -> str | None:
@@ -180,14 +215,14 @@ def _numeric_status(fields: dict[str, Any]) -> int | None:
     return None
 
 
-def _kind(code: str | None, status: int | None, message: str) -> ErrorKind:
-    if _OVERFLOW.search(message) and status != 429:
+def _kind(code: str | None, status: int | None, message: str, *, in_head: bool) -> ErrorKind:
+    known = _CODE_KINDS.get((code or "").lower())
+    if known is not None:
+        return known
+    if status != 429 and _OVERFLOW.search(message):
         return "overflow"
-    if code is not None and code.lower() in _CODE_KINDS:
-        return _CODE_KINDS[code.lower()]
-    if status is None:
-        return "provider_error"
-    return _STATUS_KINDS.get(status, "http_status")
+    # A status inside an error object says what happened upstream; the answer itself had status 200.
+    return _STATUS_KINDS.get(status or 0, "http_status" if in_head else "provider_error")
 
 
 def _retryable(kind: ErrorKind, code: str | None, status: int | None) -> bool:

@@ -12,7 +12,15 @@ from pi_stream.exceptions import ConfigError
 from pi_stream.messages import JsonObject
 from pi_stream.options import CacheRetention, StreamOptions
 
-__all__ = ["cache_retention", "clean_json", "clean_text", "endpoint", "merge_deep", "merge_headers"]
+__all__ = [
+    "cache_retention",
+    "clean_json",
+    "clean_text",
+    "endpoint",
+    "is_host",
+    "merge_deep",
+    "merge_headers",
+]
 
 # Control characters would end a line of the request early; a lone surrogate cannot be encoded at all.
 _UNSAFE_URL = re.compile("[\x00-\x20\x7f-\x9f\ud800-\udfff]")
@@ -48,6 +56,15 @@ def endpoint(base_url: str, path: str) -> str:
     if not root.endswith("/" + path):
         root = f"{root}/{path}"
     return urlunsplit((parts.scheme, parts.netloc, root, parts.query, ""))
+
+
+def is_host(url: str, *hosts: str) -> bool:
+    """Whether a URL goes to one of the hosts or to a subdomain of one."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    return any(host == known or host.endswith("." + known) for known in hosts)
 
 
 def merge_headers(*layers: Mapping[str, str | None] | None) -> dict[str, str]:

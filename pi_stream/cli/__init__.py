@@ -14,7 +14,7 @@ from collections.abc import Generator
 
 from pi_stream import __version__
 from pi_stream.cli import decode, models, payload, run
-from pi_stream.cli._console import BROKEN_PIPE, INTERRUPTED, MISUSE, note, silence_stdout
+from pi_stream.cli._console import BROKEN_PIPE, FAILED, INTERRUPTED, MISUSE, note, silence_stdout
 from pi_stream.exceptions import PiStreamError
 
 __all__ = ["main"]
@@ -46,11 +46,13 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help(sys.stderr)
         return MISUSE
+    if sys.stdout is None:
+        note("pi-stream: standard output is closed")
+        return FAILED
     try:
         with _logging(verbose="verbose" in arguments):
             code: int = arguments.execute(arguments)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
         return code
     except PiStreamError as error:
         note(f"pi-stream {arguments.command}: {error}")
@@ -58,6 +60,10 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         silence_stdout()
         return BROKEN_PIPE
+    except OSError as error:  # a full disk
+        silence_stdout()
+        note(f"pi-stream {arguments.command}: cannot write the output: {error.strerror or error}")
+        return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
 

@@ -24,6 +24,7 @@ __all__ = [
     "mask_url",
     "note",
     "read_input",
+    "replace_unprintable",
     "silence_stdout",
     "use_utf8",
     "visible",
@@ -59,6 +60,12 @@ def use_utf8() -> None:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
 
 
+def replace_unprintable() -> None:
+    """Have stdout write a question mark for what its encoding lacks: for output that people read."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
 def silence_stdout() -> None:
     """Send what is left for a broken stdout to nowhere, so that the interpreter's last flush does not complain."""
     try:
@@ -76,6 +83,8 @@ def read_input(name: str) -> bytes:
     Raises:
         ConfigError: It cannot be read.
     """
+    if name == "-" and sys.stdin is None:
+        raise ConfigError("standard input is closed")
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:

@@ -46,9 +46,6 @@ class PipeDisplay:
 
     def close(self) -> None:
         """End the last line."""
-        if self._half:
-            self._half = ""
-            self._write("\ufffd")
         self._end_line()
         self._out.flush()
 
@@ -58,7 +55,7 @@ class PipeDisplay:
                 if self._kind != "text":
                     self._end_line()
                 self._kind = "text"
-                self._write(delta)
+                self._put(self._whole(delta))
             case ThinkingDelta():
                 self._kind = "thinking"
             case ToolCallStart():
@@ -66,17 +63,23 @@ class PipeDisplay:
             case _:
                 pass
 
-    def _write(self, text: str) -> None:
-        text = self._half + text
-        self._half = text[-1] if text and "\ud800" <= text[-1] <= "\udbff" else ""
-        text = clean_text(text[: len(text) - len(self._half)])
+    def _whole(self, delta: str) -> str:
+        """The piece with what was held back before it, as text that can be encoded; half a character is held back."""
+        text = self._half + delta
+        self._half = text[-1] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        return clean_text(text[: len(text) - len(self._half)])
+
+    def _put(self, text: str, *, dim: bool = False) -> None:
         if text:
-            self._out.write(text)
+            self._out.write(f"{_DIM}{text}{_RESET}" if dim else text)
             self._at_line_start = text.endswith("\n")
 
     def _end_line(self) -> None:
+        if self._half:  # its other half never came
+            self._half = ""
+            self._put("\ufffd")
         if not self._at_line_start:
-            self._write("\n")
+            self._put("\n")
 
 
 class TerminalDisplay(PipeDisplay):
@@ -97,16 +100,16 @@ class TerminalDisplay(PipeDisplay):
         match event:
             case TextDelta(delta=delta):
                 self._turn_to("text")
-                self._write(visible(delta))
+                self._put(visible(self._whole(delta)))
             case ThinkingDelta(delta=delta):
                 self._turn_to("thinking")
-                self._write_dim(delta)
+                self._put(visible(self._whole(delta)), dim=self._dim)
             case ToolCallStart(content_index=index, name=name):
-                self._names[index] = name
+                self._names[index] = visible(clean_text(name))
                 self._turn_to_call(index)
             case ToolCallDelta(content_index=index, delta=delta):
                 self._turn_to_call(index)
-                self._write_dim(delta)
+                self._put(visible(self._whole(delta)), dim=self._dim)
             case _:
                 pass
 
@@ -116,11 +119,11 @@ class TerminalDisplay(PipeDisplay):
             return
         if self._kind is not None:
             self._end_line()
-            self._write("\n")
+            self._put("\n")
         self._kind = kind
         self._call = -1
         if kind == "thinking" and not self._dim:
-            self._write("[thinking] ")
+            self._put("[thinking] ")
 
     def _turn_to_call(self, index: int) -> None:
         """Begin the line of a tool call; calls that grow side by side take turns."""
@@ -128,7 +131,4 @@ class TerminalDisplay(PipeDisplay):
         if index != self._call:
             self._end_line()
             self._call = index
-            self._write(f"→ {visible(self._names[index])} ")
-
-    def _write_dim(self, text: str) -> None:
-        self._write(f"{_DIM}{visible(text)}{_RESET}" if self._dim and text else visible(text))
+            self._put(f"→ {self._names[index]} ")

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
-from pi_stream.cli._console import FAILED, INTERRUPTED, OK, Commands, note, read_input
+from pi_stream.cli._console import FAILED, INTERRUPTED, OK, Commands, note, read_input, replace_unprintable
 from pi_stream.exceptions import ConfigError
 from pi_stream.models import REASONING_LEVELS
 
@@ -112,6 +112,7 @@ async def _answer(model: str, prompt: str, system: str | None, options: Any) -> 
     from pi_stream.client import Client
 
     meter = Meter()
+    replace_unprintable()
     display = display_on(sys.stdout)
     options = evolve(options, on_request=meter.sent)
     async with (

@@ -7,9 +7,11 @@ wrong becomes one ``error`` event that names the guarantee it broke.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from inspect import iscoroutine
 from typing import Any, cast
 
 import anyio
+from anyio.lowlevel import checkpoint
 from attrs import field, frozen
 
 from pi_stream.engine.limits import LimitClock
@@ -23,6 +25,8 @@ from pi_stream.models import Model
 from pi_stream.options import StreamOptions
 
 __all__ = ["Generate", "GeneratorRequest", "GeneratorSource"]
+
+_TURN = 0.01  # seconds that a generator may run before others have their turn
 
 
 @frozen(kw_only=True)
@@ -71,6 +75,7 @@ class GeneratorSource:
         self._generator: AsyncIterator[Any] | None = None
         self._pulling: anyio.CancelScope | None = None
         self._stopped = False
+        self._rested = float("-inf")
 
     @property
     def active(self) -> bool:
@@ -114,8 +119,9 @@ class GeneratorSource:
         item: Any = None
         try:
             if self._generator is None:
-                self._generator = aiter(self._generate(self._request))
+                self._generator = _started(self._generate(self._request))
             with anyio.CancelScope(deadline=float("inf") if when is None else when) as self._pulling:
+                await self._rest(now)
                 item = await anext(self._generator)
         except StopAsyncIteration:
             return self._violated(ProtocolViolation(9, "the provider returned without finish()"))
@@ -136,9 +142,22 @@ class GeneratorSource:
         except ProtocolViolation as violation:
             return self._violated(violation)
 
+    async def _rest(self, now: float) -> None:
+        """Let others run from time to time: a generator that never waits could not be aborted, nor meet a limit."""
+        if now - self._rested > _TURN:
+            await checkpoint()
+            self._rested = anyio.current_time()
+
     def _violated(self, violation: ProtocolViolation) -> list[Event]:
         return self.guard.violate(violation)
 
     def _expired(self, kind: str) -> list[Event]:
         cause = ErrorCause(kind=cast(ErrorKind, kind), origin="limit", retryable=True)
         return self.guard.check([Finish("error", f"the provider gave nothing in time ({kind})", cause)])
+
+
+def _started(answer: Any) -> AsyncIterator[Any]:
+    if iscoroutine(answer):
+        answer.close()  # it will never be awaited, and would warn of that
+        raise TypeError("it is a coroutine function; it must yield its parts: an async generator function")
+    return aiter(answer)

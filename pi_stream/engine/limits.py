@@ -19,6 +19,7 @@ class LimitClock:
     Args:
         limits: The bounds.
         now: When the request started.
+        elapsed: Seconds of the total limit that are used up already.
     """
 
     __slots__ = (
@@ -32,9 +33,9 @@ class LimitClock:
         "last_byte",
     )
 
-    def __init__(self, limits: Limits, now: float) -> None:
+    def __init__(self, limits: Limits, now: float, elapsed: float = 0.0) -> None:
         self._limits = limits
-        self._end = inf if limits.total is None else now + limits.total
+        self._end = inf if limits.total is None else now - elapsed + limits.total
         self._idle = limits.idle or inf
         self._content_left = limits.first or inf
         self._drain_left = limits.drain or inf

@@ -101,18 +101,17 @@ def finish(
 class Assembler:
     """Opens, indexes and closes blocks for the parts of one generator, and gives drafts for the guard."""
 
-    __slots__ = ("_blocks", "_calls", "_raw")
+    __slots__ = ("_blocks", "_calls")
 
     def __init__(self) -> None:
         self._blocks = Blocks()
         self._calls = Calls(self._blocks, lambda position: f"call_{position}")
-        self._raw = False  # the generator yields events of its own and indexes its blocks itself
 
     def drafts(self, part: Any) -> list[Draft]:
         """What a yielded value means.
 
         Raises:
-            ProtocolViolation: It is nothing a provider may yield.
+            ProtocolViolation: A piece of text is no text.
         """
         out: list[Draft] = []
         for one in part if isinstance(part, list) else [part]:
@@ -122,32 +121,29 @@ class Assembler:
     def _add(self, part: Any, out: list[Draft]) -> None:
         match part:
             case _Text(delta=delta):
-                if _checked(delta):
-                    self._blocks.text(delta, out)
+                if piece := _checked(delta):
+                    self._calls.settle(out)
+                    self._blocks.text(piece, out)
             case _Thinking(delta=delta, signature=signature):
-                if _checked(delta):
-                    self._blocks.thinking(delta, out)
+                piece = _checked(delta)
+                if piece or signature:
+                    self._calls.settle(out)
+                if piece:
+                    self._blocks.thinking(piece, out)
                 elif signature and self._blocks.kind != "thinking":
                     self._blocks.open_thinking(out)
                 self._blocks.signature = signature or self._blocks.signature
             case _ToolCall(fragment=fragment):
                 self._calls.add(fragment, out)
             case Finish():
-                self._finish(part, out)
-            case _:
-                self._raw = self._raw or hasattr(part, "content_index")
+                self._blocks.close(out)
+                self._calls.close(out)
+                out.append(part)
+            case _:  # an event or a draft that the generator indexes itself, or what the guard will refuse
                 out.append(part)
 
-    def _finish(self, part: Finish, out: list[Draft]) -> None:
-        if part.reason == "toolUse" and not self._calls.calls and not self._raw:
-            raise ProtocolViolation(9, "finish('toolUse') without a tool call")
-        if not self._raw:
-            self._blocks.close(out)
-            self._calls.close(out)
-        out.append(part)
 
-
-def _checked(delta: Any) -> bool:
+def _checked(delta: Any) -> str:
     if not isinstance(delta, str):
         raise ProtocolViolation(8, f"a delta must be str, not {type(delta).__name__}")
-    return delta != ""
+    return str(delta)  # plain str, also of a subclass

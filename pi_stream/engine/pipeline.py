@@ -6,10 +6,11 @@ through the same code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from operator import length_hint
 from typing import Any, Protocol, cast
 
-from pi_stream.apis._errors import body_error, error_object, provider_error
+from pi_stream.apis._errors import body_error, error_object, excerpt, provider_error, request_id
 from pi_stream.apis.base import Api, TranslatorSetup
 from pi_stream.engine.source import observed
 from pi_stream.events import Draft, Event, Finish, Metadata
@@ -24,6 +25,7 @@ __all__ = ["Pipeline"]
 
 _BLANK = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
+_JSON = (b"{", b"[")
 # Failures of the connection itself. After the stop reason they cost nothing but the usage that may have followed.
 _CONNECTION_KINDS = frozenset({"transport", "timeout_idle", "timeout_content", "drain"})
 _ORIGINS: dict[str, ErrorOrigin] = {"too_large": "limit", "truncated": "network"}
@@ -41,12 +43,29 @@ class Decoder(Protocol):
         ...
 
 
+class _Chunks(list[Any]):
+    """The chunks of a read, which know how far they were read if a translator fails in the middle."""
+
+    _reader: Iterator[Any] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        self._reader = super().__iter__()
+        return self._reader
+
+    @property
+    def taken(self) -> int:
+        """How many were read."""
+        return 0 if self._reader is None else len(self) - length_hint(self._reader)
+
+
 class Pipeline:
     """One answer on its way from bytes to events.
 
+    What a body is shows in its first bytes: an error body, a whole JSON answer or web page, or a stream. Each is a pair of
+    methods, one for a read and one for the end.
+
     Args:
         api: The wire protocol.
-        head: The message to come.
         setup: What the translator is told.
         response: Status and headers of the answer.
         guard: The guard of the stream.
@@ -57,12 +76,17 @@ class Pipeline:
         self._setup = setup
         self._response = response
         self._guard = guard
+        guard.request_id = request_id(response.headers)
         self._limits = setup.options.limits
         self._on_chunk = observed(setup.options.on_chunk)
         self._translator = api.translator(setup)
         self._decoder: Decoder | None = None
         self._feed: Callable[[bytes], list[Event]] = self._sniff
+        self._close: Callable[[], list[Event]] = list
+        if not 200 <= response.status < 300:
+            self._feed, self._close = self._collect_error, self._close_error
         self._buffer = bytearray()
+        self._marked = api.framing == "eventstream"  # a byte order mark was seen, or there can be none
         self._received = 0
         self._payload_bytes = 0
 
@@ -89,26 +113,23 @@ class Pipeline:
         return events
 
     def end(self) -> list[Event]:
-        """The body ended properly."""
+        """The body ended properly. Never raises."""
         if self._guard.finished:
             return []
-        self._guard.bytes = self._received
-        events: list[Event] = []
-        if self._feed == self._stream and self._decoder is not None:
-            events = self._payloads(self._decoder.close_data())
-            self._guard.bytes = self._received
-        elif self._feed == self._collect_error:
-            events = self._guard.check([body_error(self._response, bytes(self._buffer))])
-        elif self._buffer:
-            events = self._whole(bytes(self._buffer))
+        self._guard.bytes = self._payload_bytes
+        events = self._close()
         if not self._guard.finished:
-            events += self._over()
+            self._guard.bytes = self._received
+            if getattr(self._translator, "ends_at_eof", False):
+                events += self._draft(self._translator.sentinel)
+            else:
+                events += self._over([])
         return events
 
     def fail(
         self, kind: str, message: str, *, origin: ErrorOrigin = "network", age_ms: int | None = None
     ) -> list[Event]:
-        """The body broke off, or a limit or the caller ended it.
+        """The body broke off, or a limit or the caller ended it. Never raises.
 
         Args:
             kind: Kind of the transport's error; ``drain`` is the wait for the end after the stop reason.
@@ -119,11 +140,15 @@ class Pipeline:
         if self._guard.finished:
             return []
         self._guard.bytes = self._received
-        if self._translator.complete and kind in _CONNECTION_KINDS:
+        if kind in _CONNECTION_KINDS:
             details = {"kind": kind, "message": message}
-            return self._finish(
-                [] if kind == "drain" else [self._diagnostic("connection_lost_after_end", details)]
-            )
+            lost: list[Draft] = [] if kind == "drain" else [self._note("connection_lost_after_end", details)]
+            if self._translator.complete:
+                return self._over(lost)
+            if self._close == self._close_whole and json.is_complete(bytes(self._buffer)):
+                return self._guard.check(lost) + self.end()
+        if self._close == self._close_error and kind != "cancelled":
+            return self._close_error()  # the status says more than the lost rest of the body
         reason: StopReason = "aborted" if kind == "cancelled" else "error"
         cause = ErrorCause(
             kind=cast(ErrorKind, kind),
@@ -136,26 +161,27 @@ class Pipeline:
     # --- what kind of body is it? -------------------------------------------------------------------------------------
 
     def _sniff(self, data: bytes) -> list[Event]:
-        """Look at the first bytes: the body decides what it is, whatever its content type says."""
-        if not 200 <= self._response.status < 300:
-            self._feed = self._collect_error
-            return self._feed(data)
-        self._buffer += data
-        start = self._buffer.lstrip(_BLANK)
-        if self._api.framing == "sse" and _BOM.startswith(bytes(start[:3])):
-            if len(start) < 3:
-                return []  # perhaps half a byte order mark
-            start = start[3:].lstrip(_BLANK)
-        if not start:
+        """Look at the first bytes: the body decides what it is, whatever its content type says.
+
+        Blank ones before it, and a byte order mark, say nothing and are dropped.
+        """
+        buffer = self._buffer
+        buffer += data
+        buffer[:] = buffer.lstrip(_BLANK)
+        if not self._marked and _BOM.startswith(buffer[:3]):
+            if len(buffer) < 3:
+                return []  # nothing yet, or half a mark
+            self._marked = True
+            buffer[:] = buffer[3:].lstrip(_BLANK)
+        if not buffer:
             return []
-        held = bytes(self._buffer)
-        if start[:1] == b"<" or (start[:1] in b"{[" and self._api.framing == "sse"):
-            self._feed = self._collect_whole
-            self._buffer.clear()
-            return self._feed(held)
-        self._buffer.clear()
-        self._decoder = self._make_decoder()
-        self._feed = self._stream
+        held = bytes(buffer)
+        buffer.clear()
+        if held.startswith(b"<") or (held.startswith(_JSON) and self._api.framing == "sse"):
+            self._feed, self._close = self._collect_whole, self._close_whole
+        else:
+            self._decoder = self._make_decoder()
+            self._feed, self._close = self._stream, self._close_stream
         return self._feed(held)
 
     def _make_decoder(self) -> Decoder:
@@ -165,13 +191,20 @@ class Pipeline:
             return NDJSONDecoder(self._limits.event_bytes)
         return SSEDecoder(self._limits.event_bytes, sentinel=self._api.sentinel)
 
+    # --- error bodies -------------------------------------------------------------------------------------------------
+
     def _collect_error(self, data: bytes) -> list[Event]:
         self._buffer += data
         if len(self._buffer) < self._limits.error_bytes:
             return []
         del self._buffer[self._limits.error_bytes :]
+        return self._close_error()
+
+    def _close_error(self) -> list[Event]:
         self._guard.bytes = len(self._buffer)
         return self._guard.check([body_error(self._response, bytes(self._buffer))])
+
+    # --- whole answers ------------------------------------------------------------------------------------------------
 
     def _collect_whole(self, data: bytes) -> list[Event]:
         self._buffer += data
@@ -179,70 +212,13 @@ class Pipeline:
             return self._broken("too_large", f"the answer is larger than {self._limits.event_bytes} bytes")
         return []
 
-    # --- chunks -------------------------------------------------------------------------------------------------------
-
-    def _stream(self, data: bytes) -> list[Event]:
-        assert self._decoder is not None
-        try:
-            payloads = self._decoder.feed_data(data)
-        except DecodeError as error:
-            events = self._payloads(getattr(error, "decoded", []))
-            return events + self._broken(error.kind, str(error))
-        return self._payloads(payloads) if payloads else []
-
-    def _payloads(self, payloads: list[bytes]) -> list[Event]:
-        drafts: list[Draft] = []
-        sentinel = self._api.sentinel
-        ended = sentinel is not None and sentinel in payloads
-        if ended:
-            payloads = payloads[: payloads.index(sentinel)]  # type: ignore[arg-type]
-        try:
-            self._translate(payloads, drafts)
-            if ended and not self._translator.ended:
-                self._translator.sentinel(drafts)
-        except DecodeError as error:
-            drafts.append(self._cause(error.kind, str(error)))
-        except Exception as error:  # a shape of JSON that no translator expects
-            drafts.append(self._cause("malformed", f"cannot read a chunk ({type(error).__name__}: {error})"))
-        if self._translator.ended:
-            return self._finish(drafts)
-        return self._guard.check(drafts) if drafts else []
-
-    def _translate(self, payloads: list[bytes], drafts: list[Draft]) -> None:
-        """Decode and translate payloads, up to one that is malformed or ends the answer."""
-        while payloads and not self._translator.ended:
-            try:
-                self._take(payloads, json.decode_many(payloads), drafts)
-                return
-            except json.JsonDecodeError as error:
-                self._take(payloads, error.decoded, drafts)
-                if self._translator.ended:
-                    return
-                self._count(payloads[error.index : error.index + 1])
-                if self._setup.options.malformed == "strict":
-                    raise
-                drafts.append(self._diagnostic("malformed_chunk", {"message": str(error)}))
-                payloads = payloads[error.index + 1 :]
-
-    def _take(self, payloads: list[bytes], chunks: list[Any], drafts: list[Draft]) -> None:
-        if self._on_chunk is not None:
-            for chunk in chunks:
-                self._on_chunk(chunk)
-        taken = self._translator.translate(chunks, drafts)
-        self._count(payloads[:taken])
-
-    def _count(self, payloads: list[bytes]) -> None:
-        self._guard.chunks += len(payloads)
-        self._payload_bytes += sum(map(len, payloads))
-        self._guard.bytes = self._payload_bytes
-
-    def _whole(self, body: bytes) -> list[Event]:
+    def _close_whole(self) -> list[Event]:
         """A body that is no stream: a whole JSON answer, an error object, or a web page."""
-        if body.lstrip(_BOM + _BLANK)[:1] == b"<":
-            finish = body_error(self._response, body)
-            return self._broken(
-                "malformed", f"the answer is a web page, not a stream: {finish.error_message}"
-            )
+        body = bytes(self._buffer)
+        self._guard.bytes = self._received
+        if body.startswith(b"<"):
+            words = body_error(self._response, body).error_message
+            return self._broken("malformed", f"the answer is a web page, not a stream: {words}")
         try:
             answer = json.loads(body)
         except DecodeError as error:
@@ -251,30 +227,110 @@ class Pipeline:
         wrong = error_object(answer)
         if wrong is not None and not (isinstance(answer, dict) and answer.get("choices")):
             return self._guard.check([provider_error(wrong, head=self._response)])
+        return self._draft(lambda drafts: self._whole(answer, drafts))
+
+    def _whole(self, answer: Any, drafts: list[Draft]) -> None:
+        self._translator.whole(answer, drafts)
+        if not self._translator.complete and not _failed(drafts):
+            drafts.append(self._cause("malformed", f"the JSON is no finished answer: {excerpt(answer)}"))
+
+    # --- streams ------------------------------------------------------------------------------------------------------
+
+    def _stream(self, data: bytes) -> list[Event]:
+        assert self._decoder is not None
+        try:
+            payloads = self._decoder.feed_data(data)
+        except DecodeError as error:
+            return self._broken(error.kind, str(error))
+        return self._payloads(payloads) if payloads else []
+
+    def _close_stream(self) -> list[Event]:
+        assert self._decoder is not None
+        try:
+            payloads = self._decoder.close_data()
+        except DecodeError as error:
+            return self._broken(error.kind, str(error))
+        return self._payloads(payloads)
+
+    def _payloads(self, payloads: list[bytes]) -> list[Event]:
+        return self._draft(lambda drafts: self._translate(payloads, drafts))
+
+    def _translate(self, payloads: list[bytes], drafts: list[Draft]) -> None:
+        """Decode and translate payloads, up to one that is malformed or ends the answer."""
+        sentinel = self._api.sentinel
+        ended = sentinel is not None and sentinel in payloads
+        if ended:
+            payloads = payloads[: payloads.index(sentinel)]  # type: ignore[arg-type]
+        try:
+            self._take(payloads, json.decode_many(payloads), drafts)
+        except json.JsonDecodeError as error:
+            self._take(payloads, error.decoded, drafts)
+            self._resume(payloads[error.index :], drafts)
+        if ended and not self._translator.ended:
+            self._translator.sentinel(drafts)
+
+    def _resume(self, payloads: list[bytes], drafts: list[Draft]) -> None:
+        """Go on one by one where a payload is malformed."""
+        for payload in payloads:
+            if self._translator.ended:
+                return
+            try:
+                self._take([payload], json.decode_many([payload]), drafts)
+            except json.JsonDecodeError as error:
+                if payload.strip() == self._api.sentinel:
+                    self._translator.sentinel(drafts)
+                    return
+                self._count([payload])
+                if self._setup.options.malformed == "strict":
+                    raise
+                drafts.append(self._note("malformed_chunk", {"message": str(error)}))
+
+    def _take(self, payloads: list[bytes], values: list[Any], drafts: list[Draft]) -> None:
+        chunks = _Chunks(values)
+        taken: int | None = None
+        try:
+            taken = self._translator.translate(chunks, drafts)
+        finally:
+            taken = chunks.taken if taken is None else taken
+            self._count(payloads[:taken])
+            if self._on_chunk is not None:
+                for chunk in values[:taken]:
+                    self._on_chunk(chunk)
+
+    def _count(self, payloads: list[bytes]) -> None:
+        self._guard.chunks += len(payloads)
+        self._payload_bytes += sum(map(len, payloads))
+        self._guard.bytes = self._payload_bytes
+
+    # --- drafts, and the end ------------------------------------------------------------------------------------------
+
+    def _draft(self, say: Callable[[list[Draft]], object]) -> list[Event]:
+        """Let the translator say something, and turn it into events, whatever may go wrong."""
         drafts: list[Draft] = []
         try:
-            self._translator.whole(answer, drafts)
-        except Exception as error:
-            drafts.append(
-                self._cause("malformed", f"cannot read the answer ({type(error).__name__}: {error})")
-            )
-        return self._finish(drafts) if self._translator.ended else self._guard.check(drafts)
+            say(drafts)
+        except DecodeError as error:
+            drafts.append(self._cause(error.kind, str(error)))
+        except Exception as error:  # a shape of JSON that no translator expects
+            drafts.append(self._cause("malformed", f"cannot read a chunk ({type(error).__name__}: {error})"))
+        if self._translator.ended:
+            return self._over(drafts)
+        return self._guard.check(drafts) if drafts else []
 
-    # --- the end ------------------------------------------------------------------------------------------------------
-
-    def _over(self) -> list[Event]:
+    def _over(self, drafts: list[Draft]) -> list[Event]:
         """Nothing more comes. Without the stop reason that is truncation, never success."""
-        if self._translator.complete:
-            return self._finish([])
-        where = "before any content" if not self._guard.started else "before the provider said why it stopped"
-        return self._broken("truncated", f"the stream ended {where}")
-
-    def _finish(self, drafts: list[Draft]) -> list[Event]:
-        if not any(isinstance(draft, Finish) for draft in drafts):
-            if not self._translator.complete:
-                return self._guard.check(drafts) + self._over()
-            self._translator.finish(drafts)
-        return self._guard.check(drafts)
+        if self._translator.complete and not _failed(drafts):
+            try:
+                self._translator.finish(drafts)
+            except Exception as error:
+                drafts.append(
+                    self._cause("malformed", f"cannot end the answer ({type(error).__name__}: {error})")
+                )
+        events = self._guard.check(drafts)
+        if not self._guard.finished:
+            where = "before the provider said why it stopped" if self._guard.started else "before any content"
+            events += self._broken("truncated", f"the stream ended {where}")
+        return events
 
     def _broken(self, kind: str, message: str) -> list[Event]:
         return self._guard.check([self._cause(kind, message)])
@@ -284,5 +340,10 @@ class Pipeline:
         cause = ErrorCause(kind=cast(ErrorKind, kind), origin=origin, retryable=kind != "too_large")
         return Finish("error", message, cause)
 
-    def _diagnostic(self, kind: str, details: dict[str, Any]) -> Metadata:
+    def _note(self, kind: str, details: dict[str, Any]) -> Metadata:
         return Metadata(diagnostic=Diagnostic(type=kind, timestamp=self._setup.timestamp, details=details))
+
+
+def _failed(drafts: list[Draft]) -> bool:
+    """Whether a translator has ended the stream itself."""
+    return bool(drafts) and isinstance(drafts[-1], Finish)

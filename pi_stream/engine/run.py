@@ -43,10 +43,17 @@ class Exchange:
 
 
 class HttpSource:
-    """The events of one HTTP exchange."""
+    """The events of one HTTP exchange.
 
-    def __init__(self, exchange: Exchange, guard: Guard) -> None:
+    Args:
+        exchange: What is needed for it.
+        guard: Makes its events.
+        elapsed: Seconds that earlier attempts took of the total limit.
+    """
+
+    def __init__(self, exchange: Exchange, guard: Guard, elapsed: float = 0.0) -> None:
         self.guard = guard
+        self._elapsed = elapsed
         self._exchange = exchange
         self._options = exchange.setup.options
         self._clock: LimitClock | None = None
@@ -96,7 +103,7 @@ class HttpSource:
                 if on_request is not None:
                     on_request(request)
                 logger.debug("%s %s", request.method, request.url.partition("?")[0])
-                self._clock = clock = LimitClock(limits, exchange.transport.time())
+                self._clock = clock = LimitClock(limits, exchange.transport.time(), self._elapsed)
                 body = await exchange.transport.send(
                     request,
                     connect=clock.remaining(limits.connect),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from types import TracebackType
 from typing import Protocol
@@ -78,7 +79,15 @@ class AssistantStream:
 
     def batches(self) -> _Batches:
         """The same events, a list for each read of the socket, for consumers that handle many at once."""
-        return _Batches(self)
+        return _Batches(self._next_batch)
+
+    async def _next_batch(self) -> list[Event]:
+        """What is left of the batch, or the next one."""
+        if self._position >= len(self._batch):
+            await self._refill()
+        batch = self._batch[self._position :]
+        self._position = len(self._batch)
+        return batch
 
     def text(self) -> _Deltas:
         """Only the pieces of text, as strings."""
@@ -243,21 +252,16 @@ class AssistantStream:
 class _Batches:
     """Iterates a stream batch by batch."""
 
-    __slots__ = ("_stream",)
+    __slots__ = ("_next",)
 
-    def __init__(self, stream: AssistantStream) -> None:
-        self._stream = stream
+    def __init__(self, next_batch: Callable[[], Awaitable[list[Event]]]) -> None:
+        self._next = next_batch
 
     def __aiter__(self) -> _Batches:
         return self
 
     async def __anext__(self) -> list[Event]:
-        stream = self._stream
-        if stream._position >= len(stream._batch):
-            await stream._refill()
-        batch = stream._batch[stream._position :]
-        stream._position = len(stream._batch)
-        return batch
+        return await self._next()
 
 
 class _Deltas:
@@ -274,6 +278,6 @@ class _Deltas:
 
     async def __anext__(self) -> str:
         while True:
-            event = await self._stream.__anext__()
-            if event.__class__ is self._kind:
+            event = await anext(self._stream)
+            if isinstance(event, self._kind):
                 return event.delta

@@ -82,6 +82,7 @@ class Provider:
             Parts in braces are environment variables: ``https://{AZURE_OPENAI_RESOURCE_NAME}.openai.azure.com``.
         base_url_env: Environment variables that replace it; the first that is set and not blank.
         locate: Gives the base URL from the environment, where a template is not enough.
+        configure: Completes a model with what the environment says of it, such as the name of its deployment.
         key_env: Environment variables that hold the key; the first that is set and not blank.
         key_required: Whether a request without a key is refused before it is sent.
         headers: Headers for every request.
@@ -100,6 +101,7 @@ class Provider:
     base_url: str = field(default="", kw_only=True)
     base_url_env: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
     locate: Callable[[Mapping[str, str]], str] | None = field(default=None, kw_only=True)
+    configure: Callable[[Model, Mapping[str, str]], Model] | None = field(default=None, kw_only=True)
     key_env: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
     key_required: bool = field(
         default=Factory(lambda self: bool(self.key_env), takes_self=True), kw_only=True

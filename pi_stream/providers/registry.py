@@ -22,9 +22,15 @@ __all__ = ["Registry", "located", "register"]
 ENTRY_POINT_GROUP = "pi_stream.providers"
 
 _MODULES = {
+    "anthropic": "pi_stream.providers.anthropic",
+    "azure": "pi_stream.providers.azure",
+    "azure-openai-responses": "pi_stream.providers.azure_openai_responses",
     "local": "pi_stream.providers.local",
+    "minimax": "pi_stream.providers.minimax",
     "openai": "pi_stream.providers.openai",
+    "openai-responses": "pi_stream.providers.openai_responses",
     "scripted": "pi_stream.providers.scripted",
+    "xai": "pi_stream.providers.xai",
 }
 _registered: dict[str, Provider] = {}
 
@@ -135,7 +141,7 @@ def merged(provider: Provider, model: Model) -> Model:
 
 
 def located(provider: Provider, model: Model, base_url: str | None = None) -> Model:
-    """The model with the base URL that applies.
+    """The model with the base URL that applies, and what else the environment says of it.
 
     Args:
         provider: Its provider.
@@ -149,7 +155,8 @@ def located(provider: Provider, model: Model, base_url: str | None = None) -> Mo
     if not url:
         url = provider.locate(os.environ) if provider.locate is not None else provider.base_url
         url = re.sub(r"{(\w+)}", lambda match: _variable(provider, match[1]), url)
-    return evolve(model, base_url=url)
+    model = evolve(model, base_url=url)
+    return model if provider.configure is None else provider.configure(model, os.environ)
 
 
 def _variable(provider: Provider, name: str) -> str:

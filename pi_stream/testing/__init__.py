@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from pi_stream.testing.events import check_events
+from pi_stream.testing.waits import without_waits
 
-__all__ = ["check_events"]
+__all__ = ["check_events", "without_waits"]

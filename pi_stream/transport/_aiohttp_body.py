@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import warnings
 import weakref
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["AiohttpBody", "Drain", "LossWatch", "abort_connection", "runs_here"]
 
+logger = logging.getLogger("pi_stream.transport")
+
 _RESOLUTION: Final = 0.001
 """Loops round timers to the millisecond, so that one may fire this much early."""
 
 _GRACE: Final = 0.002
+"""Seconds between a deadline and its effect, for bytes that came in time."""
 
 
 class AiohttpBody:
@@ -173,10 +177,10 @@ class AiohttpBody:
         body = reference()
         if body is None:
             return
-        body._timer = None
+        body._timer = None  # if nobody waits now, the next receive arms it again
         body._armed = math.inf
-        if not body._waiting or body._when is None:
-            return  # the next receive arms it again
+        if body._when is None:
+            return
         if body._loop.time() + _RESOLUTION < body._when:
             body._arm(body._when)  # most often: bytes have come, and the deadline has moved on
         else:
@@ -214,6 +218,7 @@ class AiohttpBody:
 
     def _fail(self, error: TransportError) -> None:
         """Let a waiting ``receive`` and every later one raise this, and close the socket."""
+        logger.debug("%s", error)
         self._finish()
         self._content.set_exception(error)
         _close(self._response)
@@ -241,7 +246,8 @@ class LossWatch:
 
     def lost(self, closed: asyncio.Future[None]) -> None:
         """Called when the connection has closed, whoever closed it."""
-        closed.exception()  # looked at, or asyncio complains that nobody did
+        if not closed.cancelled():
+            closed.exception()  # looked at, or asyncio complains that nobody did
         if not self.content.is_eof() and self.content.exception() is None:
             self.content.set_exception(ConnectionError("what came is not valid HTTP"))
 

@@ -20,6 +20,7 @@ import io
 import logging
 import math
 import os
+import re
 import ssl
 import sys
 import weakref
@@ -47,6 +48,7 @@ KEEP_ALIVE: Final = 45.0
 
 _HEADER_SIZE: Final = 64 * 1024
 _LARGE_BODY: Final = 2**20
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class _ClosingResponse(aiohttp.ClientResponse):
@@ -97,11 +99,11 @@ class AiohttpTransport:
         self._closed = False
         self._bodies: weakref.WeakSet[AiohttpBody] = weakref.WeakSet()
         self._drains: set[Drain] = set()
-        self._watches: weakref.WeakKeyDictionary[Any, LossWatch] = weakref.WeakKeyDictionary()
+        self._watches: dict[Any, LossWatch] = {}  # by aiohttp's protocol, which is one for each connection
 
     def time(self) -> float:
         """The loop's clock, in seconds."""
-        return _running_loop().time()
+        return (self._loop or _running_loop()).time()
 
     async def send(
         self, request: HttpRequest, *, connect: float | None = None, head: float | None = None
@@ -192,7 +194,10 @@ class AiohttpTransport:
             "allow_redirects": False,
             "raise_for_status": False,
             "auto_decompress": True,
-            "timeout": aiohttp.ClientTimeout(connect=connect, ceil_threshold=math.inf),
+            # aiohttp takes 0 for no limit, and would round up to seconds above the threshold.
+            "timeout": aiohttp.ClientTimeout(
+                connect=None if connect is None else max(connect, 0.001), ceil_threshold=math.inf
+            ),
             "read_bufsize": READ_SIZE,
             "max_line_size": _HEADER_SIZE,
             "max_field_size": _HEADER_SIZE,
@@ -228,6 +233,7 @@ class AiohttpTransport:
         elif (closed := protocol.closed) is not None:
             self._watches[protocol] = watch = LossWatch(content)
             closed.add_done_callback(watch.lost)
+            closed.add_done_callback(lambda _: self._watches.pop(protocol))
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
@@ -269,7 +275,7 @@ def _payload(request: HttpRequest) -> tuple[dict[str, str], bytes | io.BytesIO |
     """Headers and body as they are sent."""
     headers = {name.lower(): value for name, value in request.headers.items()}
     for name, value in headers.items():
-        if not value.isprintable():
+        if _CONTROL.search(value):
             # Most often a key read from a file, with its line end.
             raise ConfigError(f"header {name!r} holds a line break or another control character")
     headers.setdefault("accept-encoding", "identity")

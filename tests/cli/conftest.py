@@ -28,6 +28,12 @@ sys.exit(main())
 """
 
 
+def is_setting(name: str) -> bool:
+    """Whether an environment variable may change what the command line does: keys, addresses, proxies, colours."""
+    endings = ("_KEY", "_TOKEN", "_BASE_URL", "_PROXY")
+    return name.upper().endswith(endings) or name in ("NO_COLOR", "PI_STREAM_LOCAL_MODEL")
+
+
 class Program:
     """``pi-stream`` in a process of its own, in an environment without keys.
 
@@ -36,12 +42,7 @@ class Program:
     """
 
     def __init__(self) -> None:
-        secret = ("_API_KEY", "_BASE_URL", "_proxy", "_PROXY")
-        self.environment = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.endswith(secret) and name != "NO_COLOR"
-        }
+        self.environment = {name: value for name, value in os.environ.items() if not is_setting(name)}
         self.environment["PYTHONWARNINGS"] = "error"
 
     def start(self, *arguments: str, code: str = MAIN, **options: Any) -> subprocess.Popen[bytes]:
@@ -80,9 +81,9 @@ def program() -> Program:
 
 @pytest.fixture
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """No keys, no base URLs, no colours asked off: for tests that call ``main``."""
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "PI_STREAM_LOCAL_MODEL", "NO_COLOR"):
-        monkeypatch.delenv(name, raising=False)
+    """No keys, addresses, proxies or wishes about colours: for tests that call ``main``."""
+    for name in filter(is_setting, tuple(os.environ)):
+        monkeypatch.delenv(name)
     return monkeypatch
 
 
@@ -161,7 +162,5 @@ def server(program: Program, clean_environment: pytest.MonkeyPatch) -> Iterator[
     for name, value in (("OPENAI_BASE_URL", server.url), ("OPENAI_API_KEY", "sk-not-a-key")):
         program.environment[name] = value
         clean_environment.setenv(name, value)
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        clean_environment.delenv(name, raising=False)
     yield server
     server.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -34,6 +35,11 @@ def shown(events: list[Any], **options: Any) -> str:
     return out.getvalue()
 
 
+PIECES: list[Callable[[str], Any]] = [
+    lambda text: TextDelta(0, text),
+    lambda text: ThinkingDelta(1, text),
+    lambda text: ToolCallStart(2, "c", text),
+]
 ANSWER = [
     ThinkingDelta(0, "Let me "),
     ThinkingDelta(0, "see."),
@@ -120,12 +126,31 @@ def test_text_arrives_whole_however_it_is_cut(text: str, data: st.DataObject) ->
         assert shown([TextDelta(0, piece) for piece in pieces], pipe=pipe) == (f"{text}\n" if text else "")
 
 
-@given(st.lists(st.text(st.characters(codec=None), max_size=5), max_size=5))
-def test_output_can_always_be_encoded(pieces: list[str]) -> None:
-    """Whatever halves of pairs an answer holds."""
-    events = [TextDelta(0, piece) for piece in pieces]
-    shown(events, pipe=True).encode()
-    shown(events).encode()
+HALVES = st.text(st.sampled_from("a\n\ud83d\ude00"), max_size=4)
+
+
+@given(st.lists(st.builds(lambda make, text: make(text), st.sampled_from(PIECES), HALVES), max_size=6))
+def test_output_can_always_be_encoded(events: list[Any]) -> None:
+    """Whatever halves of pairs an answer holds, in whatever order its blocks come."""
+    for options in ({"pipe": True}, {"dim": True}, {"dim": False}):
+        out = shown(events, **options)
+        assert out.encode().decode() == out
+        assert out == "" or out.removesuffix("\x1b[0m").endswith("\n")
+
+
+def test_half_a_character_that_stays_alone_is_marked() -> None:
+    events = [
+        ThinkingDelta(0, "a\ud83d"),
+        ThinkingDelta(0, "\ude00"),
+        ThinkingDelta(0, "\ud83d"),
+        TextDelta(1, "b"),
+    ]
+    assert shown(events, dim=False) == "[thinking] a😀\ufffd\n\nb\n"
+    assert shown(events[:1]) == "\x1b[2ma\x1b[0m\ufffd\n"
+
+
+def test_a_block_that_ends_with_a_line_feed_gets_no_second_one() -> None:
+    assert shown([ThinkingDelta(0, "a\n"), TextDelta(1, "b\n")]) == "\x1b[2ma\n\x1b[0m\nb\n"
 
 
 @pytest.mark.parametrize(

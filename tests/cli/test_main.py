@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from chat_bodies import chat_pieces
@@ -73,6 +75,26 @@ def test_decode_loads_no_http_client(program) -> None:
     )
     done = program.run(stdin=b"".join(chat_pieces()), code=code)
     assert (done.code, done.err) == (0, "[]\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("command", [["run", "-m", "scripted/x", "hi"], ["models"]])
+def test_full_disk_is_one_line(command: list[str], program) -> None:
+    with Path("/dev/full").open("wb") as full, program.start(*command, stdout=full) as process:
+        err = process.stderr.read().decode()
+    assert process.returncode == 1
+    assert err == f"pi-stream {command[0]}: cannot write the output: No space left on device\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+def test_closed_output_is_one_line(program) -> None:
+    """``>&-`` in a shell."""
+    code = (
+        "import os, sys\nos.close(1)\n"
+        "os.execv(sys.executable, [sys.executable, '-m', 'pi_stream.cli', 'models'])"
+    )
+    done = program.run(code=code)
+    assert (done.code, done.err) == (1, "pi-stream: standard output is closed\n")
 
 
 def test_reader_that_leaves_ends_the_program_quietly(program) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -17,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("clean_environment")
 
 
 @pytest.fixture
-def acme(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
+def acme(monkeypatch: pytest.MonkeyPatch) -> Provider:
     """A registered provider with a priced model."""
     model = Model(
         id="rocket-1",
@@ -29,7 +28,7 @@ def acme(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
         headers={"x-team": "team-secret"},
     )
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
-    yield registry.register(
+    return registry.register(
         Provider(
             "acme",
             name="Acme Rockets",
@@ -72,7 +71,16 @@ def test_says_that_a_key_is_set_and_never_the_key(
 def test_registered_provider_and_its_models(acme: Provider, capsys: pytest.CaptureFixture[str]) -> None:
     found = rows(capsys)
     assert "https://***@acme.example/v1" in found["acme"]
-    assert found["acme/rocket-1"].split() == "acme/rocket-1 Rocket 200,000 ? 0.25 2 yes text, image".split()
+    assert found["acme/rocket-1"].split()[:-2] == [
+        "acme/rocket-1",
+        "Rocket",
+        "200,000",
+        "?",
+        "0.25",
+        "2",
+        "yes",
+    ]
+    assert found["acme/rocket-1"].endswith("text, image")
 
 
 @pytest.mark.parametrize("query", ["acme", "ROCKETS", "acme/rocket", "rocket-1", "Rocket"])
@@ -102,6 +110,18 @@ def test_json(acme: Provider, capsys: pytest.CaptureFixture[str]) -> None:
     assert entry["models"][0]["id"] == "rocket-1"
     assert entry["models"][0]["cost"]["output"] == 2
     assert "secret" not in out
+
+
+def test_url_with_a_variable_that_is_not_set(
+    acme: Provider, capsys: pytest.CaptureFixture[str], clean_environment
+) -> None:
+    """The template stands for it, and names the variable."""
+    template = "https://{ACME_RESOURCE}.acme.example/v1"
+    clean_environment.delenv("ACME_RESOURCE", raising=False)
+    registry.register(Provider("acme", base_url=template))
+    assert template in rows(capsys, "acme")["acme"]
+    clean_environment.setenv("ACME_RESOURCE", "blue")
+    assert "https://blue.acme.example/v1" in rows(capsys, "acme")["acme"]
 
 
 def test_provider_that_cannot_be_loaded_hides_no_other(

@@ -150,6 +150,22 @@ async def test_calls_in_pieces_are_told_apart_by_id() -> None:
     ]
 
 
+async def test_calls_keep_their_place() -> None:
+    """A call without arguments stands where it was yielded, also before text and thinking."""
+    events = await play(
+        text("a"),
+        tool_call("now"),
+        text("b"),
+        tool_call("here"),
+        thinking("hm"),
+        tool_call("now"),
+        finish("toolUse"),
+    )
+    assert [getattr(block, "name", block.type) for block in final(events).content] == [
+        *("text", "now", "text", "here", "thinking", "now"),
+    ]
+
+
 async def test_usage_and_notes_do_not_disturb_the_blocks() -> None:
     """Metadata between the parts changes nothing: signatures and calls without arguments survive it."""
     events = await play(
@@ -296,6 +312,55 @@ async def test_silence_ends_by_the_limit(what: str) -> None:
     assert closed == [True]
 
 
+async def never_waiting(request: GeneratorRequest) -> AsyncIterator[Any]:
+    while True:
+        yield text("x")
+
+
+async def test_a_generator_that_never_waits_can_be_cancelled() -> None:
+    """A model that computes without a pause does not keep its reader from being cancelled."""
+    async with (
+        Client(providers=[Provider("mine", generate=never_waiting)]) as client,
+        client.stream("mine/m", "hi") as stream,
+    ):
+        with anyio.move_on_after(0.05) as scope:
+            async for _ in stream:
+                pass
+        assert scope.cancelled_caught
+        assert stream.message.stop_reason == "aborted"
+
+
+async def test_a_generator_that_never_waits_can_be_aborted() -> None:
+    """Other tasks have their turn, and what they abort ends."""
+    async with (
+        Client(providers=[Provider("mine", generate=never_waiting)]) as client,
+        client.stream("mine/m", "hi") as stream,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(stream.result)
+        await anyio.sleep(0.02)
+        stream.abort()
+    assert stream.message.stop_reason == "aborted"
+
+
+async def test_a_generator_that_never_waits_meets_the_total_limit() -> None:
+    """The limit on the whole stream holds for it, too."""
+    message = final(await run(never_waiting, limits=Limits(total=0.05)))
+    assert message.error_cause is not None
+    assert message.error_cause.kind == "timeout_total"
+
+
+async def test_pieces_of_a_kind_of_string_are_strings() -> None:
+    """Libraries have string classes of their own; what is handed out is plain text."""
+
+    class Token(str):
+        __slots__ = ()
+
+    events = await play(text(Token("a")), thinking(Token("b")), finish())
+    assert final(events).content == [TextContent("a"), ThinkingContent("b")]
+    assert {type(event.delta) for event in events if isinstance(event, TextDelta | ThinkingDelta)} == {str}
+
+
 # --- breaking the guarantees --------------------------------------------------------------------------------------------
 
 HALF = [text("kept")]
@@ -331,7 +396,7 @@ BROKEN: dict[str, tuple[int, list[Any]]] = {
     "end twice": (2, [*RAW_TEXT, TextEnd(0, "kept")]),
     "end that contradicts its deltas": (4, [*RAW, TextEnd(0, "other")]),
     "end that is no text": (4, [*RAW, TextEnd(0, None)]),  # type: ignore[arg-type]
-    "call end without a call": (8, [*HALF, ToolCallStart(1, "x", "f"), ToolCallEnd(1, None)]),  # type: ignore[arg-type]
+    "call end without a call": (8, [*RAW_TEXT, ToolCallStart(1, "x", "f"), ToolCallEnd(1, None)]),  # type: ignore[arg-type]
     "second start": (1, [*RAW, Start(AssistantMessage())]),
     "text while text is open": (6, [*RAW, TextStart(1)]),
     "call while text is open": (6, [*RAW, ToolCallStart(1, "x", "f")]),
@@ -426,7 +491,9 @@ async def test_a_provider_that_is_no_generator_is_an_error() -> None:
         return "text"
 
     events = await run(generate)
-    assert "guarantee 8" in (final(events).error_message or "")
+    assert "guarantee 8: the provider raised TypeError: it is a coroutine" in (
+        final(events).error_message or ""
+    )
     gc.collect()  # a coroutine that was never awaited would warn here
 
 

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from aiohttp import ClientResponse
+from aiohttp.client_proto import ResponseHandler
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -283,7 +285,7 @@ async def test_a_deadline_set_during_a_wait_holds_for_it(serve: Any, transport: 
 
 
 async def test_bytes_that_came_in_time_count_although_the_loop_was_stalled(transport: Any) -> None:
-    stalled = threading.Event()
+    stalled, proceed = threading.Event(), threading.Event()
 
     def serve_once(listener: socket.socket) -> None:
         connection, _ = listener.accept()
@@ -292,7 +294,8 @@ async def test_bytes_that_came_in_time_count_although_the_loop_was_stalled(trans
             connection.sendall(CHUNKED)
             stalled.wait()
             connection.sendall(b"7\r\nin time\r\n")
-            connection.recv(65536)
+            proceed.wait()
+            connection.sendall(b"0\r\n\r\n")
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve_once, args=(listener,))
@@ -304,7 +307,9 @@ async def test_bytes_that_came_in_time_count_although_the_loop_was_stalled(trans
         stalled.set()
         time.sleep(0.2)  # noqa: ASYNC251 - that is the stall
         assert await reader == b"in time"
-        body.abort()
+        body.set_deadline(None, "timeout_idle")
+        proceed.set()
+        assert await body.receive() == b""  # and the connection was left alone
         await asyncio.to_thread(thread.join)
 
 
@@ -316,7 +321,7 @@ async def test_no_deadline_lifts_the_one_before(serve: Any, transport: Any) -> N
         await exchange.chunks(b"one")
         await proceed.wait()
         await exchange.chunks(b"two")
-        await exchange.end()
+        await exchange.closed()
 
     body = await transport.send(post(await serve(answer)))
     body.set_deadline(transport.time() + 0.03, "timeout_idle")
@@ -324,6 +329,10 @@ async def test_no_deadline_lifts_the_one_before(serve: Any, transport: Any) -> N
     body.set_deadline(None, "timeout_idle")
     asyncio.get_running_loop().call_later(0.1, proceed.set)
     assert await body.receive() == b"two"
+    body.set_deadline(transport.time() + 0.02, "timeout_content")  # and the next one holds again
+    with pytest.raises(TransportError) as caught:
+        await body.receive()
+    assert caught.value.kind == "timeout_content"
 
 
 async def test_a_deadline_that_moves_with_every_read_costs_one_timer(
@@ -337,7 +346,12 @@ async def test_a_deadline_that_moves_with_every_read_costs_one_timer(
     body = await transport.send(post(await serve(answer)))
     timers: list[float] = []
     arm = AiohttpBody._arm
-    monkeypatch.setattr(AiohttpBody, "_arm", lambda self, when: (timers.append(when), arm(self, when)))
+
+    def counted(self: AiohttpBody, when: float) -> None:
+        timers.append(when)
+        arm(self, when)
+
+    monkeypatch.setattr(AiohttpBody, "_arm", counted)
     reads = 0
     while True:
         body.set_deadline(transport.time() + 60, "timeout_idle")
@@ -452,7 +466,8 @@ async def test_many_streams_begun_and_abandoned_leave_nothing(serve: Any, transp
     assert server.accepted == 200
     assert {task for task in asyncio.all_tasks() if not task.done()} <= tasks
     gc.collect()
-    assert not [thing for thing in gc.get_objects() if type(thing) is AiohttpBody]
+    kinds = (AiohttpBody, ClientResponse, ResponseHandler)
+    assert not [thing for thing in gc.get_objects() if issubclass(type(thing), kinds)]
 
 
 # --- release ----------------------------------------------------------------------------------------------------------
@@ -495,6 +510,23 @@ async def test_release_waits_for_the_end_in_the_background(serve: Any, transport
     second = await transport.send(post(server))
     assert server.accepted == 1
     second.abort()
+
+
+async def test_release_reads_on_where_reading_was_paused(serve: Any, transport: Any) -> None:
+    async def answer(exchange: Any) -> None:
+        await exchange.start()
+        await exchange.chunks(b"begun")
+        await exchange.chunks(b"x" * 190_000)  # more than is buffered before reading pauses
+        await exchange.end()
+
+    server = await serve(answer)
+    body = await transport.send(post(server))
+    assert (await body.receive())[:5] == b"begun"
+    await asyncio.sleep(0.05)
+    body.release(30.0)
+    await asyncio.sleep(0.05)
+    await transport.send(post(server))
+    assert server.accepted == 1
 
 
 async def test_release_closes_when_the_end_does_not_come(serve: Any, transport: Any) -> None:

@@ -186,6 +186,16 @@ async def test_abort_from_another_task_wakes_the_reader(how: str) -> None:
     assert transport.open_bodies == 0
 
 
+async def test_what_comes_together_with_an_abort_is_not_handed_out() -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        body.abort()
+        yield b"late"
+
+    body = await MemoryTransport(lambda request: MemoryResponse(chunks=chunks())).send(REQUEST)
+    assert await fails(body) == "cancelled"
+    await body.aclose()
+
+
 async def test_abort_after_the_end_changes_nothing() -> None:
     _, body = await answered()
     assert await body.receive() == b""

@@ -28,11 +28,12 @@ from pi_stream.messages import (
     ThinkingContent,
     ToolCall,
     ToolResultMessage,
+    UserContent,
     UserMessage,
 )
 from pi_stream.models import Model
 
-__all__ = ["REASONING_FIELDS", "Conversation"]
+__all__ = ["REASONING_FIELDS", "Conversation", "data_url"]
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 """Fields that thinking came in and goes back in; a thinking block's signature says which."""
@@ -42,48 +43,53 @@ SEE_IMAGE = "(see attached image)"
 IMAGES_FOLLOW = "Attached image(s) from tool result:"
 BRIDGE = "I have the results of the tools."
 
-_API = "openai-completions"
 _ID_LIMIT = 40
 
 
 @frozen(kw_only=True)
 class Conversation:
-    """Writes the messages of one request.
+    """Writes the messages of one request. Protocols that differ a little override what they say differently.
 
     Attributes:
         model: The model it is sent to.
         quirks: Those of its server.
+        api: The protocol it is sent by.
         grammars: Grammar tools in force, by name.
         additions: Tools as they are sent that are added in the middle, by index of the system message that does it.
     """
 
     model: Model
     quirks: Quirks
+    api: str = "openai-completions"
     grammars: Mapping[str, Grammar] = field(factory=dict)
     additions: Mapping[int, Sequence[JsonObject]] = field(factory=dict)
 
     def messages(self, transcript: Sequence[Message]) -> list[JsonObject]:
         """The transcript on the wire. Messages that say nothing are left out."""
-        limit = _ID_LIMIT if self.quirks.short_tool_call_ids else None
-        ids = renamed_ids(transcript, self.model, _API, limit)
+        ids = self._new_ids(transcript)
         wire: list[JsonObject] = []
         images: list[ImageContent] = []  # of the run of tool results before: results can hold text only
         for index, message in enumerate(transcript):
             if not isinstance(message, ToolResultMessage):
-                wire += _attached(images)
+                wire += self._attached(images)
                 images = []
             match message:
                 case SystemMessage():
                     wire += self._system(index, message)
                 case UserMessage():
-                    wire += _user(message)
+                    wire += self._user(message)
                 case AssistantMessage():
                     wire += self._assistant(message, ids)
                 case ToolResultMessage():
                     wire.append(self._result(message, ids))
                     images += [block for block in message.content if isinstance(block, ImageContent)]
-        wire += _attached(images)
+        wire += self._attached(images)
         return _bridged(wire) if self.quirks.requires_assistant_after_tool_result else wire
+
+    def _new_ids(self, transcript: Sequence[Message]) -> Mapping[str, str]:
+        """New ids for the tool calls whose own cannot be sent: old id to new id."""
+        limit = _ID_LIMIT if self.quirks.short_tool_call_ids else None
+        return renamed_ids(transcript, self.model, self.api, limit)
 
     def _system(self, index: int, message: SystemMessage) -> list[JsonObject]:
         role = "developer" if self.model.reasoning and self.quirks.supports_developer_role else "system"
@@ -91,6 +97,32 @@ class Conversation:
         tools = self.additions.get(index)
         added: list[JsonObject] = [{"role": "system", "tools": list(tools)}] if tools else []
         return added + ([{"role": role, "content": text}] if text else [])
+
+    def _user(self, message: UserMessage) -> list[JsonObject]:
+        if isinstance(message.content, str):
+            return [{"role": "user", "content": message.content}]
+        parts = self._parts(message.content)
+        return [{"role": "user", "content": parts}] if parts else []
+
+    def _parts(self, content: Sequence[UserContent]) -> list[JsonObject]:
+        """Text and images as parts of a message; empty texts are left out."""
+        parts: list[JsonObject] = []
+        for block in content:
+            if isinstance(block, TextContent) and block.text:
+                parts.append({"type": "text", "text": block.text})
+            elif isinstance(block, ImageContent):
+                parts.append(self._image(block))
+        return parts
+
+    def _image(self, block: ImageContent) -> JsonObject:
+        return {"type": "image_url", "image_url": {"url": data_url(block)}}
+
+    def _attached(self, images: Sequence[ImageContent]) -> list[JsonObject]:
+        """The user message that shows the images of tool results, if there are any."""
+        if not images:
+            return []
+        parts = [{"type": "text", "text": IMAGES_FOLLOW}, *map(self._image, images)]
+        return [{"role": "user", "content": parts}]
 
     def _assistant(self, message: AssistantMessage, ids: Mapping[str, str]) -> list[JsonObject]:
         texts = [
@@ -102,7 +134,7 @@ class Conversation:
         # One plain string: some models imitate the parts of an array.
         content: Any = "".join(texts) or ("" if self._wants_content() else None)
         wire: JsonObject = {"role": "assistant", "content": content}
-        if is_same_model(message, self.model, _API):
+        if is_same_model(message, self.model, self.api):
             wire.update(self._thinking(message, texts))
         if calls:
             wire["tool_calls"] = [self._call(call, ids) for call in calls]
@@ -140,13 +172,15 @@ class Conversation:
         function = {"name": call.name, "arguments": _json_text(call.arguments)}
         return {"id": wire_id, "type": "function", "function": function}
 
-    def _result(self, result: ToolResultMessage, ids: Mapping[str, str]) -> JsonObject:
+    def _result_text(self, result: ToolResultMessage) -> str:
         text = text_of(result.content)
         if not text:
             has_image = any(isinstance(block, ImageContent) for block in result.content)
             text = SEE_IMAGE if has_image else NO_OUTPUT
-        if result.is_error:
-            text = self.quirks.tool_error_prefix + text
+        return self.quirks.tool_error_prefix + text if result.is_error else text
+
+    def _result(self, result: ToolResultMessage, ids: Mapping[str, str]) -> JsonObject:
+        text = self._result_text(result)
         call_id = ids.get(result.tool_call_id, result.tool_call_id)
         wire: JsonObject = {"role": "tool", "tool_call_id": call_id, "content": text}
         if self.quirks.requires_tool_result_name:
@@ -154,27 +188,9 @@ class Conversation:
         return wire
 
 
-def _user(message: UserMessage) -> list[JsonObject]:
-    if isinstance(message.content, str):
-        return [{"role": "user", "content": message.content}]
-    parts: list[JsonObject] = []
-    for block in message.content:
-        if isinstance(block, TextContent) and block.text:
-            parts.append({"type": "text", "text": block.text})
-        elif isinstance(block, ImageContent):
-            parts.append(_image(block))
-    return [{"role": "user", "content": parts}] if parts else []
-
-
-def _attached(images: Sequence[ImageContent]) -> list[JsonObject]:
-    """The user message that shows the images of tool results, if there are any."""
-    if not images:
-        return []
-    return [{"role": "user", "content": [{"type": "text", "text": IMAGES_FOLLOW}, *map(_image, images)]}]
-
-
-def _image(block: ImageContent) -> JsonObject:
-    return {"type": "image_url", "image_url": {"url": f"data:{block.mime_type};base64,{block.data}"}}
+def data_url(image: ImageContent) -> str:
+    """An image as a URL that holds its data."""
+    return f"data:{image.mime_type};base64,{image.data}"
 
 
 def _json_text(value: Any) -> str:

@@ -31,7 +31,7 @@ from pi_stream.messages import JsonObject, Message, Tool, UserMessage
 from pi_stream.models import Model
 from pi_stream.options import StreamOptions
 
-__all__ = ["build_request"]
+__all__ = ["build_request", "chat_body"]
 
 _CACHE_KEY_LENGTH = 64
 
@@ -57,7 +57,7 @@ def build_request(model: Model, messages: list[Message], options: StreamOptions)
         messages = without_images(messages)
     headers = _headers(model, messages, options, quirks)
     try:
-        body = _body(model, messages, options, quirks)
+        body = chat_body(model, messages, options, quirks)
         if quirks.cache_control_format == "anthropic" and cache_retention(options) != "none":
             _mark_for_cache(body, _wants_long_cache(options, quirks))
         body = clean_json(merge_deep(body, options.extra_body or {}))
@@ -69,11 +69,29 @@ def build_request(model: Model, messages: list[Message], options: StreamOptions)
 # --- body -------------------------------------------------------------------------------------------------------------
 
 
-def _body(model: Model, messages: Sequence[Message], options: StreamOptions, quirks: Quirks) -> JsonObject:
+def chat_body(
+    model: Model,
+    messages: Sequence[Message],
+    options: StreamOptions,
+    quirks: Quirks,
+    conversation: type[Conversation] = Conversation,
+) -> JsonObject:
+    """The body of a request, without cache markers and the caller's ``extra_body``, and not yet clean JSON.
+
+    Args:
+        model: With the provider's base URL, headers and quirks merged in.
+        messages: Plain messages, without images if the model cannot see them.
+        options: What the caller wants.
+        quirks: Those of the server.
+        conversation: What writes the messages.
+
+    Raises:
+        ConfigError: As :func:`build_request`.
+    """
     transcript, tools, additions = _placed_tools(messages, quirks)
     grammars = {tool.name: grammar for tool in current_tools(messages) if (grammar := _grammar(tool, quirks))}
-    conversation = Conversation(model=model, quirks=quirks, grammars=grammars, additions=additions)
-    body: JsonObject = {"model": model.id, "messages": conversation.messages(transcript), "stream": True}
+    writer = conversation(model=model, quirks=quirks, grammars=grammars, additions=additions)
+    body: JsonObject = {"model": model.id, "messages": writer.messages(transcript), "stream": True}
     if quirks.supports_usage_in_streaming:
         body["stream_options"] = {"include_usage": True}
     if quirks.supports_store:
