@@ -19,6 +19,7 @@ _MODULES = {
     "bedrock-invoke": "pi_stream.apis.anthropic_messages.bedrock_invoke",
     "google-generative-ai": "pi_stream.apis.google",
     "google-vertex": "pi_stream.apis.google.vertex",
+    "mistral-conversations": "pi_stream.apis.mistral",
     "openai-completions": "pi_stream.apis.openai_completions",
     "openai-responses": "pi_stream.apis.openai_responses",
 }

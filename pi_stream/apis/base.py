@@ -83,6 +83,7 @@ class Api:
         id: Such as ``openai-completions``.
         framing: How chunks are cut out of the body.
         sentinel: Payload that marks the end, where the protocol has one.
+        raw_json: Whether JSON between the events of a body counts as a chunk, as servers of Google send errors.
         build_request: Context to request.
         translator: Makes the translator of one answer.
     """
@@ -90,5 +91,6 @@ class Api:
     id: str
     framing: Framing = "sse"
     sentinel: bytes | None = None
+    raw_json: bool = False
     build_request: RequestBuilder
     translator: Callable[[TranslatorSetup], Translator]

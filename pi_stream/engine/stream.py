@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
@@ -9,6 +10,8 @@ from types import TracebackType
 from typing import Protocol
 
 import anyio
+from anyio import RunFinishedError, from_thread
+from anyio.lowlevel import EventLoopToken, current_token
 
 from pi_stream.engine.source import Source
 from pi_stream.events import Done, Error, Event, Finish, TextDelta, ThinkingDelta
@@ -41,7 +44,7 @@ class AssistantStream:
     while nobody asks. Iterating raises nothing but cancellation: failures are the ``error`` event. Leaving the
     ``async with`` block, by whatever way, closes the socket at once.
 
-    One task iterates at a time; :meth:`abort` may be called from any task of the loop.
+    One task iterates at a time; :meth:`abort` may be called from any task and any thread.
     """
 
     def __init__(self, source: Source, head: AssistantMessage, owned: Owned | None = None) -> None:
@@ -63,6 +66,7 @@ class AssistantStream:
         self._aborted: str | None = None
         self._reading = False
         self._over = False
+        self._loop: tuple[int, EventLoopToken] | None = None  # the thread and loop that read
 
     # --- iteration ----------------------------------------------------------------------------------------------------
 
@@ -107,6 +111,8 @@ class AssistantStream:
                 "this stream is being read by another task already; one task iterates at a time"
             )
         self._reading = True
+        if self._loop is None:
+            self._loop = threading.get_ident(), current_token()
         try:
             batch = await self._source.next_batch() if self._aborted is None else []
         except BaseException:
@@ -190,7 +196,7 @@ class AssistantStream:
         await self._close_quietly()
 
     def abort(self, reason: str = "aborted by the caller") -> None:
-        """Stop from any task of the loop: the reader receives the ends of open blocks and an ``aborted`` terminal.
+        """Stop: the reader receives the ends of open blocks and an ``aborted`` terminal. From any task or thread.
 
         Nothing that was handed out is lost; what was received and not handed out yet is dropped. No effect on a stream
         that has ended.
@@ -198,15 +204,21 @@ class AssistantStream:
         Args:
             reason: Becomes ``error_message``.
         """
-        if self._final is None and not self._over and self._aborted is None:
+        if self._loop is None or self._loop[0] == threading.get_ident():
+            self._abort(reason)
+            return
+        try:
+            from_thread.run_sync(self._abort, reason, token=self._loop[1])
+        except RunFinishedError:
+            self._abort(reason)  # nobody reads any more
+
+    def _abort(self, reason: str) -> None:
+        handed_out = self._over and self._position >= len(self._batch)
+        if self._final is None and self._aborted is None and not handed_out:
             self._aborted = reason
+            self._over = False  # for the consumer the stream still runs, although its end may have been received
             del self._batch[self._position :]
             self._source.stop()
-        elif self._over and self._position < len(self._batch):
-            # The end was received but not handed out: for the consumer the stream still runs.
-            self._aborted = reason
-            del self._batch[self._position :]
-            self._over = False
 
     def _leave(self, reason: str) -> None:
         """End the message where the consumer stands, without handing out events."""

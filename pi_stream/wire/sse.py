@@ -34,6 +34,10 @@ _Data: TypeAlias = bytes | list[bytes] | None
 _T = TypeVar("_T")
 
 
+class _RawJson(list[bytes]):
+    """Data of lines that belong to no field."""
+
+
 @frozen
 class ServerSentEvent:
     """One event.
@@ -60,10 +64,13 @@ class SSEDecoder:
     Args:
         max_event_bytes: Most bytes of a line, and of the data of an event.
         sentinel: Data that marks the end of the stream though it is not JSON.
+        raw_json: Whether JSON outside of any field is taken for data, which the standard would drop: a line that starts
+            with a brace, and all lines after it up to an empty one.
     """
 
     max_event_bytes: int = 32 * 1024 * 1024
     sentinel: bytes | None = b"[DONE]"
+    raw_json: bool = False
     # The line whose end has not come; an LF that comes next belongs to the last line end; no line yet, so a byte order
     # mark may come; fields have come since the last empty line; the size, kept only while there are several data lines.
     _partial: bytearray = field(factory=bytearray, init=False, repr=False)
@@ -144,7 +151,7 @@ class SSEDecoder:
             raise self._error
         self._open = self.pending
         data, line = self._data, self._last_line()
-        if line.startswith(b"data:"):  # any other field may have lost its end
+        if line.startswith(b"data:") or self._is_raw(line, data):  # any other field may have lost its end
             data = self._field(line, data)
         self._data = None
         self._partial.clear()
@@ -207,6 +214,8 @@ class SSEDecoder:
 
     def _field(self, line: bytes, data: _Data) -> _Data:
         """Take one line that is not empty; returns the data of the open event."""
+        if self.raw_json and self._is_raw(line, data):
+            return self._add_line(_RawJson() if data is None else data, line)
         name, _, value = line.partition(b":")
         if value[:1] == b" ":
             value = value[1:]
@@ -220,10 +229,15 @@ class SSEDecoder:
             self._retry = int(value)
         return data
 
+    def _is_raw(self, line: bytes, data: _Data) -> bool:
+        """Whether a line belongs to JSON outside of any field."""
+        return isinstance(data, _RawJson) or (self.raw_json and data is None and line[:1] == b"{")
+
     def _add_line(self, data: bytes | list[bytes], value: bytes) -> list[bytes]:
         if isinstance(data, bytes):
             data = [data]
-            self._data_size = len(data[0])
+        if len(data) < 2:
+            self._data_size = sum(map(len, data))
         data.append(value)
         self._data_size += 1 + len(value)
         if self._data_size > self.max_event_bytes:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from chat_bodies import chat_chunk, chat_pieces
 
@@ -125,6 +126,23 @@ async def test_abort_lets_the_reader_receive_the_ends(memory: Memory) -> None:
     assert [event.type for event in events[-2:]] == ["text_end", "error"]
     assert (message.stop_reason, message.error_message, message.text) == ("aborted", "enough", "a b ")
     assert message == stream.message == fold(events)
+
+
+async def test_abort_from_a_thread(memory: Memory) -> None:
+    """`abort()` may be called from another thread while the reader waits."""
+    client = memory([*chat_pieces("a b", end=False), 60.0])
+    events = []
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks, client.stream("mem/m", "hi") as stream:
+
+            async def abort_soon() -> None:
+                await anyio.sleep(0.05)
+                await anyio.to_thread.run_sync(stream.abort)
+
+            tasks.start_soon(abort_soon)
+            async for event in stream:
+                events.append(event)
+    assert check_events(events).stop_reason == "aborted"
 
 
 async def test_abort_between_pulls_drops_what_was_not_handed_out(memory: Memory) -> None:

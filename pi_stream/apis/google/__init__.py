@@ -14,6 +14,7 @@ __all__ = ["api"]
 api = Api(
     id="google-generative-ai",
     sentinel=b"[DONE]",  # the api itself has none, some gateways add it
+    raw_json=True,  # an error inside a stream comes as bare JSON (the package google-genai reads it so, too)
     build_request=build_request,
     translator=GeminiTranslator,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from pi_stream.apis._errors import excerpt
@@ -85,7 +86,7 @@ class Arguments:
         if self._root is None:
             self._root = {}
         node = self._root
-        for key, following in zip(path, path[1:], strict=False):
+        for key, following in pairwise(path):
             node = _child(node, key, _Array if isinstance(following, int) else dict)
         key = path[-1]
         text = update.get("stringValue")
@@ -142,7 +143,7 @@ def _plain(value: Any, depth: int) -> Any:
     if depth > _MAX_DEPTH:
         return value
     if isinstance(value, _Array):
-        return [_plain(value[index], depth + 1) for index in sorted(value)]  # type: ignore[type-var]
+        return [_plain(value[index], depth + 1) for index in sorted(value)]
     if isinstance(value, dict):
         return {key: _plain(item, depth + 1) for key, item in value.items()}
     return value

@@ -85,7 +85,10 @@ def _request(
     extra: JsonObject,
 ) -> HttpRequest:
     headers = merge_headers(
-        {"accept": "application/json", "content-type": "application/json"}, key, model.headers, options.headers
+        {"accept": "application/json", "content-type": "application/json"},
+        key,
+        model.headers,
+        options.headers,
     )
     try:
         body = _body(model, messages, options) | extra

@@ -27,7 +27,9 @@ __all__ = ["GeminiTranslator"]
 _PLAIN_CANDIDATE = frozenset({"content", "index", "finishReason", "safetyRatings"})
 # What a candidate says beside its parts and the message model has no block for.
 _KEPT_IN_CANDIDATE = ("citationMetadata", "groundingMetadata", "urlContextMetadata", "logprobsResult")
-_MARKS = frozenset({"text", "thought", "thoughtSignature", "partMetadata", "videoMetadata", "mediaResolution"})
+_MARKS = frozenset(
+    {"text", "thought", "thoughtSignature", "partMetadata", "videoMetadata", "mediaResolution"}
+)
 _COUNTS = (
     *("promptTokenCount", "toolUsePromptTokenCount", "cachedContentTokenCount"),
     *("candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount"),
@@ -125,7 +127,12 @@ class GeminiTranslator:
         if self._response_id is None and isinstance(id, str) and id:
             self._response_id = id
             out.append(Metadata(response_id=id))
-        if self._response_model is None and isinstance(model, str) and model and model != self._setup.model.id:
+        if (
+            self._response_model is None
+            and isinstance(model, str)
+            and model
+            and model != self._setup.model.id
+        ):
             self._response_model = model
             out.append(Metadata(response_model=model))
 
@@ -215,7 +222,11 @@ class GeminiTranslator:
         out.append(
             Metadata(
                 provider_data=ProviderData(
-                    after=self._blocks.count, api=model.api, provider=model.provider, model=model.id, data=data
+                    after=self._blocks.count,
+                    api=model.api,
+                    provider=model.provider,
+                    model=model.id,
+                    data=data,
                 )
             )
         )

@@ -50,10 +50,13 @@ def _level_config(model: Model, level: ReasoningLevel) -> JsonObject:
         return {"includeThoughts": True, "thinkingLevel": _word(model, level)}
     # These models cannot be told to stop thinking (a budget of 0 is refused): they think as little as they can.
     mapped = effort_word(model, "off")
-    least = next((known for known in supported_levels(model) if known != "off"), "minimal")
-    if least == "minimal" and not model.thinking_level_map and "pro" in family(model.id):
-        least = "low"
-    return {"thinkingLevel": mapped.upper() if mapped else _word(model, least)}
+    return {"thinkingLevel": mapped.upper() if mapped else _word(model, _least(model))}
+
+
+def _least(model: Model) -> ReasoningLevel:
+    if model.thinking_level_map:
+        return next((known for known in supported_levels(model) if known != "off"), "low")
+    return "low" if "pro" in family(model.id) else "minimal"
 
 
 def _word(model: Model, level: ReasoningLevel) -> str:

@@ -115,7 +115,10 @@ def _without_const(node: JsonObject) -> JsonObject:
     value = node.get("const")
     if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         return node
-    return {("enum" if key == "const" else key): ([value] if key == "const" else item) for key, item in node.items()}
+    return {
+        ("enum" if key == "const" else key): ([value] if key == "const" else item)
+        for key, item in node.items()
+    }
 
 
 def _openapi(node: JsonObject) -> JsonObject:

@@ -14,6 +14,7 @@ __all__ = ["api"]
 api = Api(
     id="google-vertex",
     sentinel=b"[DONE]",  # the api itself has none, some gateways add it
+    raw_json=True,  # an error inside a stream comes as bare JSON (the package google-genai reads it so, too)
     build_request=build_vertex_request,
     translator=GeminiTranslator,
 )
