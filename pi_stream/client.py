@@ -6,6 +6,7 @@ import os
 import ssl
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from attrs import evolve, fields_dict
 
 from pi_stream.apis import get_api
 from pi_stream.apis.base import Api, TranslatorSetup
+from pi_stream.engine.fallback import FallbackSource
 from pi_stream.engine.generator import GeneratorRequest, GeneratorSource
 from pi_stream.engine.retry import RetryingSource
 from pi_stream.engine.run import Exchange, HttpSource
@@ -169,22 +171,36 @@ class Client:
         """
         given = _changed(self._options if options is None else _over(self._options, options), changes)
         asked = as_context(context, tools, system_prompt)
-        head = AssistantMessage(timestamp=now_ms())
-        if isinstance(model, Model):
-            head.provider, head.model, head.api = model.provider, model.id, model.api
-        else:
-            head.provider, _, head.model = model.partition("/")
-        source: Source
-        try:
-            source = self._source(model, asked, given, head)
-        except ConfigError as error:
-            source = FailedSource(head, error)
+        source, head = self._begin(model, asked, given)
+        if given.fallback:
+            first = source, head
+            later = [partial(self._begin, spec, asked, given) for spec in given.fallback]
+            restart = given.after_content == "restart"
+            source = FallbackSource([lambda _: first, *later], restart=restart, notices=given.notices)
         return AssistantStream(source, head, self if self._for_one_stream else None)
 
     async def complete(self, model: str | Model, context: ContextLike, **arguments: Any) -> AssistantMessage:
         """Wait for the whole answer. Arguments as for :meth:`stream`."""
         async with self.stream(model, context, **arguments) as stream:
             return await stream.result()
+
+    def _begin(
+        self,
+        spec: str | Model,
+        context: Context,
+        options: StreamOptions,
+        diagnostics: Sequence[Diagnostic] = (),
+    ) -> tuple[Source, AssistantMessage]:
+        """The source of a model's answer, and the message to come. What cannot be asked gives a source that says so."""
+        head = AssistantMessage(timestamp=now_ms(), diagnostics=list(diagnostics) or None)
+        if isinstance(spec, Model):
+            head.provider, head.model, head.api = spec.provider, spec.id, spec.api
+        else:
+            head.provider, _, head.model = spec.partition("/")
+        try:
+            return self._source(spec, context, options, head), head
+        except ConfigError as error:
+            return FailedSource(head, error), head
 
     def _source(
         self, spec: str | Model, context: Context, options: StreamOptions, head: AssistantMessage
@@ -193,7 +209,8 @@ class Client:
         head.provider, head.model, head.api = model.provider, model.id, model.api
         if not known and provider.generate is None and provider.runtime is None:
             details = {"provider": provider.id, "model": model.id}
-            head.diagnostics = [Diagnostic(type="unknown_model", timestamp=head.timestamp, details=details)]
+            unknown = Diagnostic(type="unknown_model", timestamp=head.timestamp, details=details)
+            head.diagnostics = [*(head.diagnostics or ()), unknown]
         messages = convert_to_llm(context.transcript())
         tools = _tools(messages)
         if provider.generate is not None:

@@ -44,8 +44,10 @@ __all__ = [
     "Error",
     "ErrorReason",
     "Event",
+    "Fallback",
     "Finish",
     "Metadata",
+    "Restart",
     "Retry",
     "Start",
     "TextDelta",
@@ -207,6 +209,37 @@ class Retry:
     error: AssistantMessage
 
 
+@define(weakref_slot=False)
+class Fallback:
+    """A notice, for consumers who ask for it: a model failed before content, another one is asked.
+
+    Attributes:
+        provider, model: Who is asked now.
+        error: The message of the model that failed, with its cause.
+    """
+
+    type: ClassVar[Literal["fallback"]] = "fallback"
+    provider: str
+    model: str
+    error: AssistantMessage
+
+
+@define(weakref_slot=False)
+class Restart:
+    """The answer broke after content, and begins anew with the next model, as the caller's policy says.
+
+    Everything handed out so far is given up; a new ``start`` follows.
+
+    Attributes:
+        message: The new answer to come, pending; a diagnostic in it keeps what was given up.
+        error: The message that was given up, with its cause.
+    """
+
+    type: ClassVar[Literal["restart"]] = "restart"
+    message: AssistantMessage
+    error: AssistantMessage
+
+
 Event: TypeAlias = (
     Start
     | TextStart
@@ -222,6 +255,8 @@ Event: TypeAlias = (
     | Done
     | Error
     | Retry
+    | Fallback
+    | Restart
 )
 
 

@@ -10,7 +10,7 @@ from attrs import Attribute, field, frozen
 
 from pi_stream.exceptions import ConfigError
 from pi_stream.http import HttpRequest, ResponseHead
-from pi_stream.models import REASONING_LEVELS, ReasoningLevel
+from pi_stream.models import REASONING_LEVELS, Model, ReasoningLevel
 
 __all__ = ["CacheRetention", "Limits", "RetryPolicy", "StreamOptions", "ToolChoice"]
 
@@ -84,6 +84,10 @@ def _strings(value: Any) -> tuple[str, ...] | None:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
+def _models(value: Any) -> tuple[str | Model, ...]:
+    return (value,) if isinstance(value, str | Model) else tuple(value)
+
+
 @frozen(kw_only=True)
 class Limits:
     """Bounds of a stream. Clocks run only while the engine waits for bytes; None switches one off.
@@ -151,7 +155,10 @@ class StreamOptions:
         retries: When to try again.
         unknown_stop: What an unknown stop value means: ``stop`` with a diagnostic, or ``error``.
         malformed: A chunk that is not JSON: ``strict`` ends the stream with an error, ``lenient`` notes a diagnostic.
-        notices: Whether the stream hands out notices too: ``retry``.
+        fallback: Models to ask when the first fails before content, in order: ``"provider/id"`` or records.
+        after_content: What a failure after content means: ``fail`` ends the stream, ``restart`` begins anew with the
+            next model of ``fallback``, which the reader sees as a ``restart`` event.
+        notices: Whether the stream hands out notices too: ``retry``, ``fallback``.
         on_request, on_response, on_chunk: Observers of wire data. What they raise is logged, never fails the stream.
     """
 
@@ -180,6 +187,8 @@ class StreamOptions:
     retries: RetryPolicy = field(factory=RetryPolicy)
     unknown_stop: Literal["stop", "error"] = field(default="stop", validator=_one_of("stop", "error"))
     malformed: Literal["strict", "lenient"] = field(default="strict", validator=_one_of("strict", "lenient"))
+    fallback: tuple[str | Model, ...] = field(default=(), converter=_models)
+    after_content: Literal["fail", "restart"] = field(default="fail", validator=_one_of("fail", "restart"))
     notices: bool = False
     on_request: Callable[[HttpRequest], None] | None = None
     on_response: Callable[[ResponseHead], None] | None = None

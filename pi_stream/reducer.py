@@ -18,7 +18,9 @@ from pi_stream.events import (
     Done,
     Error,
     Event,
+    Fallback,
     Metadata,
+    Restart,
     Retry,
     Start,
     TextDelta,
@@ -191,8 +193,12 @@ class Reducer:
                 self._message = adopt(head)
                 self._message.content = []
                 self.started = True
-            case Retry():
-                pass  # a notice: nothing of that attempt was handed out
+            case Retry() | Fallback():
+                pass  # notices: nothing of what failed was handed out
+            case Restart(message=head):
+                self._message = adopt(head)
+                self.open_blocks.clear()
+                self.started = False
             case Done(reason=reason, message=final) | Error(reason=reason, error=final):
                 self._finish(reason, final)
             case _:

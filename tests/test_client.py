@@ -28,7 +28,9 @@ def test_known_models_keep_their_data() -> None:
         base_url="http://x/v1",
         headers={"x-a": "1"},
         quirks={"supports_store": False},
-        models=[Model(id="m", context_window=10, headers={"x-b": "2"}, compat={"max_tokens_field": "max_tokens"})],
+        models=[
+            Model(id="m", context_window=10, headers={"x-b": "2"}, compat={"max_tokens_field": "max_tokens"})
+        ],
     )
     _, model, known = Registry([mine]).model("mine/m")
     assert known

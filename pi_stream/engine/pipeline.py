@@ -189,9 +189,7 @@ class Pipeline:
             from pi_stream.wire.ndjson import NDJSONDecoder
 
             return NDJSONDecoder(self._limits.event_bytes)
-        return SSEDecoder(
-            self._limits.event_bytes, sentinel=self._api.sentinel, raw_json=self._api.raw_json
-        )
+        return SSEDecoder(self._limits.event_bytes, sentinel=self._api.sentinel, raw_json=self._api.raw_json)
 
     # --- error bodies -------------------------------------------------------------------------------------------------
 

@@ -216,7 +216,9 @@ class AssistantStream:
         handed_out = self._over and self._position >= len(self._batch)
         if self._final is None and self._aborted is None and not handed_out:
             self._aborted = reason
-            self._over = False  # for the consumer the stream still runs, although its end may have been received
+            self._over = (
+                False  # for the consumer the stream still runs, although its end may have been received
+            )
             del self._batch[self._position :]
             self._source.stop()
 

@@ -76,12 +76,16 @@ def _check_end(event: Event, streamed: str, where: str, message: AssistantMessag
         if call.arguments_error is None:
             assert error is None and call.arguments == arguments, f"guarantee 4: arguments of {where}"
         else:
-            assert call.arguments_error.endswith(streamed), f"guarantee 4: {where} lost the text of its arguments"
+            assert call.arguments_error.endswith(streamed), (
+                f"guarantee 4: {where} lost the text of its arguments"
+            )
     elif event.type == "text_end" or event.type == "thinking_end":
         assert event.content == streamed, f"guarantee 4: content of {where}"
         signature = event.text_signature if event.type == "text_end" else event.thinking_signature
         later = message.content[event.content_index]
-        signature = signature or getattr(later, "thinking_signature", None) or getattr(later, "text_signature", None)
+        signature = (
+            signature or getattr(later, "thinking_signature", None) or getattr(later, "text_signature", None)
+        )
         cut = message.stop_reason in ("error", "aborted")
         assert event.content or signature or cut, f"guarantee 7: {where} ends an empty block"
 

@@ -11,7 +11,9 @@ OFF = Limits(connect=None, head=None, first=None, idle=None, content=None, total
 
 
 def clock(**limits: float) -> LimitClock:
-    return LimitClock(Limits(**{"first": None, "idle": None, "content": None, "drain": None, **limits}), 100.0)
+    return LimitClock(
+        Limits(**{"first": None, "idle": None, "content": None, "drain": None, **limits}), 100.0
+    )
 
 
 def test_no_limits_no_deadline() -> None:

@@ -79,7 +79,9 @@ async def test_nothing_is_tried_again_after_content(answering: Any, waits: list[
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-async def test_the_callers_faults_are_not_tried_again(answering: Any, waits: list[float], status: int) -> None:
+async def test_the_callers_faults_are_not_tried_again(
+    answering: Any, waits: list[float], status: int
+) -> None:
     """A wrong request stays wrong."""
     client = answering(MemoryResponse(status=status, headers={}, chunks=[b"no"]), GOOD)
     assert (await client.complete("mem/m", "hi")).stop_reason == "error"

@@ -11,16 +11,18 @@ import traceback
 import warnings
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
-import trustme
 from aiohttp import web
 
 from pi_stream.exceptions import ConfigError, TransportError
 from pi_stream.http import HttpRequest
 from pi_stream.transport.aiohttp import AiohttpTransport
+
+if TYPE_CHECKING:
+    import trustme
 
 pytestmark = [pytest.mark.anyio, pytest.mark.http]
 
@@ -345,6 +347,9 @@ def open_sockets() -> int:
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
+    pytest.importorskip("trustme", reason="certificates are made with trustme")
+    import trustme
+
     return trustme.CA()
 
 
@@ -466,11 +471,13 @@ def test_settings_that_cannot_work_are_refused_at_once(settings: dict[str, Any])
     assert "very-secret" not in str(caught.value)
 
 
-def test_an_encrypted_client_key_does_not_ask_for_a_password_on_the_terminal(tmp_path: Path) -> None:
+def test_an_encrypted_client_key_does_not_ask_for_a_password_on_the_terminal(
+    authority: trustme.CA, tmp_path: Path
+) -> None:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    mine = trustme.CA().issue_cert("me@example.com")
+    mine = authority.issue_cert("me@example.com")
     key = load_pem_private_key(mine.private_key_pem.bytes(), None).private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,

@@ -44,10 +44,11 @@ def modern_answer(answer: Event) -> Iterator[Event]:
     """What a whole answer of version 1 says, as events of version 2."""
     calls = answer.get("tool_calls")
     yield {"type": "message-start", "id": answer.get("generation_id")}
-    # With calls its text is the plan.
-    yield _message("tool-plan-delta", tool_plan=answer["text"]) if calls else _message(
-        "content-delta", content={"text": answer["text"]}
-    )
+    text = answer.get("text")
+    if calls:  # then the text is the plan
+        yield _message("tool-plan-delta", tool_plan=text)
+    else:
+        yield _message("content-delta", content={"text": text})
     yield from _calls(calls)
     yield _message("citation-start", citations=answer.get("citations"))
     usage, reason = answer.get("meta"), answer.get("finish_reason")

@@ -94,8 +94,7 @@ class Items:
         known = self._known(type, number, id) or self._unannounced(type)
         if known is not None and (not known.json or known.id == id):
             known.json, known.id = json, id
-            if id is not None:
-                self._by_id[id] = known
+            self._register(known, known.index if number is None else number, id)
             return known
         if number is not None and number in self._by_index:
             self.trusted = False
@@ -106,11 +105,15 @@ class Items:
         item = Item(type, json, index, id, after)
         self.all.append(item)
         self._latest[type] = item
+        self._register(item, index, id)
+        return item
+
+    def _register(self, item: Item, index: int | None, id: str | None) -> None:
+        item.index = index
         if index is not None:
             self._by_index[index] = item
         if id is not None:
             self._by_id[id] = item
-        return item
 
     def find(self, type: str, index: Any, id: Any) -> Item | None:
         """The item that an event with this ``output_index`` and ``item_id`` belongs to, if it is known."""
@@ -125,6 +128,12 @@ class Items:
         """The item that a delta belongs to; one that was never announced opens with it."""
         index, id = chunk.get("output_index"), chunk.get("item_id")
         return self.find(type, index, id) or self.add(type, {}, _number(index), _text(id), after)
+
+    def late(self, json: dict[str, Any], after: int) -> Item:
+        """An item that only the final response has."""
+        item = self.add(_text(json.get("type")) or "", json, None, _text(json.get("id")), after)
+        item.matched = True
+        return item
 
     def pair(self, output: list[Any]) -> Iterator[tuple[dict[str, Any], Item | None]]:
         """The items of a final response, each with the one that was streamed for it: by id, place, or order of type."""

@@ -318,7 +318,7 @@ class ResponsesTranslator:
         output = self._final.get("output")
         for json_item, item in self._items.pair(output if isinstance(output, list) else []):
             if item is None:
-                item = self._items.add(str(json_item.get("type")), json_item, None, None, self._blocks.count)
+                item = self._items.late(json_item, self._blocks.count)
             if item.done:
                 self._complete_late(item, json_item, out)
             else:

@@ -16,7 +16,7 @@ from pi_stream.models import Model
 from pi_stream.testing import check_events
 
 indexes = st.one_of(st.integers(0, 2), st.none(), st.just(True), st.just("0"), st.just([0]))
-leaves = st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.floats(), st.text(max_size=3))
+leaves = st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.floats(allow_nan=False), st.text(max_size=3))
 anything = st.recursive(
     leaves, lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.text(max_size=3), inner)), max_leaves=4
 )
@@ -46,7 +46,7 @@ events = st.one_of(
 
 
 @given(st.lists(events, max_size=12), st.integers(1, 200))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_hostile_events(chunks: list[Any], cut: int) -> None:
     body = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
     made = decode(body, api="anthropic-messages")
@@ -55,7 +55,7 @@ def test_hostile_events(chunks: list[Any], cut: int) -> None:
 
 
 @given(st.lists(events, max_size=12))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_the_translator_raises_nothing(chunks: list[Any]) -> None:
     """The pipeline would catch it; the translator does not lean on that."""
     translator = api.translator(TranslatorSetup(model=Model(id="m")))
