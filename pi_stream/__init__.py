@@ -18,6 +18,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pi_stream.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from pi_stream.apis import api_ids as api_ids
     from pi_stream.apis import register_api as register_api
@@ -54,7 +56,6 @@ if TYPE_CHECKING:
     from pi_stream.usage import Usage as Usage
     from pi_stream.usage import price as price
 
-__version__ = "0.1.0"
 
 _NAMES = {
     "apis": ("api_ids", "register_api"),

@@ -104,6 +104,7 @@ class Client:
             "client_cert": client_cert,
             "ssl_context": ssl_context,
         }
+        self._direct_transport: Transport | None = None
         self._runtimes: dict[tuple[str, str], Runtime] = {}  # by provider id and model id
 
     # Whether the stream owns the client, and closes it, instead of the other way round.
@@ -122,19 +123,22 @@ class Client:
         runtimes, self._runtimes = self._runtimes, {}
         for runtime in runtimes.values():
             await runtime.aclose()
-        transport = self._transport
+        for transport in self._own_transports():
+            await transport.aclose()
         if self._own_transport:
-            self._transport = None
-            if transport is not None:
-                await transport.aclose()
+            self._transport = self._direct_transport = None
+
+    def _own_transports(self) -> list[Transport]:
+        own = (self._transport if self._own_transport else None, self._direct_transport)
+        return [transport for transport in own if transport is not None]
 
     def abort(self) -> None:
         """Close connections and local servers at once, without waiting: for clean-up where nothing can be awaited."""
         runtimes, self._runtimes = self._runtimes, {}
         for runtime in runtimes.values():
             runtime.abort()
-        if self._own_transport and self._transport is not None:
-            self._transport.abort()
+        for transport in self._own_transports():
+            transport.abort()
 
     @property
     def providers(self) -> Registry:
@@ -220,6 +224,7 @@ class Client:
             return GeneratorSource(provider.generate, request, _guard(head, options, time.monotonic()))
         if provider.runtime is None:
             model = located(provider, model, self._base_urls.get(provider.id))
+            head.api = model.api
         api = _api(provider, model)
         setup = TranslatorSetup(model=model, tools=tools, options=options, timestamp=head.timestamp)
 
@@ -229,7 +234,9 @@ class Client:
                 provider, api.build_request(address, messages, self._keyed(provider, options))
             )
 
-        exchange = Exchange(api=api, setup=setup, transport=self._connected(), request=request_now)
+        # What a provider runs itself is on this machine: no proxy of the environment stands before it.
+        transport = self._connected() if provider.runtime is None else self._direct()
+        exchange = Exchange(api=api, setup=setup, transport=transport, request=request_now)
         started = time.monotonic()
         return RetryingSource(
             lambda elapsed: HttpSource(exchange, _guard(head, options, started), elapsed),
@@ -254,10 +261,22 @@ class Client:
 
     def _connected(self) -> Transport:
         if self._transport is None:
-            from pi_stream.transport.aiohttp import AiohttpTransport
-
-            self._transport = AiohttpTransport(**self._transport_options)
+            self._transport = _http(**self._transport_options)
         return self._transport
+
+    def _direct(self) -> Transport:
+        if not self._own_transport:
+            return self._connected()
+        if self._direct_transport is None:
+            self._direct_transport = _http(trust_env=False)
+        return self._direct_transport
+
+
+def _http(**options: Any) -> Transport:
+    """The transport over HTTP, loaded when it is first needed."""
+    from pi_stream.transport.aiohttp import AiohttpTransport
+
+    return AiohttpTransport(**options)
 
 
 class _ClientOfOneStream(Client):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from operator import length_hint
 from typing import Any, cast
 
 from attrs import evolve
@@ -133,19 +134,25 @@ class Guard:
         """Whether ``start`` was made."""
         return self._reducer.started
 
-    def check(self, drafts: Sequence[Draft]) -> list[Event]:
-        """Turn one batch of drafts into events. After the terminal event there are none. Never raises."""
+    def check(
+        self, drafts: Sequence[Draft], counts: Callable[[int], tuple[int, int]] | None = None
+    ) -> list[Event]:
+        """Turn one batch of drafts into events. After the terminal event there are none. Never raises.
+
+        Args:
+            drafts: What a translator or a provider says.
+            counts: Gives :attr:`bytes` and :attr:`chunks` as of the draft at a position, for one that is refused.
+        """
         out: list[Event] = []
         if self._reducer.finished:
             return out
+        rest = iter(drafts)
         try:
-            self._check(drafts, out)
-        except ProtocolViolation as violation:
-            self._violated(violation, out)
-        except DecodeError as error:  # a bound was passed
-            self._terminate(Finish("error", str(error), ErrorCause(kind="too_large", origin="limit")), out)
-        except Exception as error:  # an event of a custom provider with values of a wrong type
-            self._violated(ProtocolViolation(8, f"unusable event ({type(error).__name__}: {error})"), out)
+            self._check(rest, out)
+        except Exception as error:
+            if counts is not None:
+                self.bytes, self.chunks = counts(len(drafts) - length_hint(rest) - 1)
+            self._refuse(error, out)
         return out
 
     def violate(self, violation: ProtocolViolation) -> list[Event]:
@@ -155,9 +162,9 @@ class Guard:
             self._violated(violation, out)
         return out
 
-    def _check(self, drafts: Sequence[Draft], out: list[Event]) -> None:
+    def _check(self, rest: Iterator[Draft], out: list[Event]) -> None:
         open_blocks = self._reducer.open_blocks
-        for position, draft in enumerate(drafts):
+        for draft in rest:
             cls = draft.__class__
             if cls is TextDelta or cls is ThinkingDelta or cls is ToolCallDelta:
                 delta: str = draft.delta  # type: ignore[union-attr]
@@ -169,7 +176,7 @@ class Guard:
                 block.pieces.append(delta)  # type: ignore[union-attr]
                 out.append(draft)  # type: ignore[arg-type]
             elif cls in _TERMINALS:
-                self._end_stream(cast("Finish | Done | Error", draft), drafts[position + 1 :], out)
+                self._end_stream(cast("Finish | Done | Error", draft), list(rest), out)
                 return
             else:
                 self._rare(draft, out)
@@ -395,6 +402,14 @@ class Guard:
         cause.bytes, cause.chunks = self.bytes, self.chunks
         cause.request_id = cause.request_id or self.request_id
         return cause
+
+    def _refuse(self, error: Exception, out: list[Event]) -> None:
+        if isinstance(error, DecodeError):  # a bound was passed
+            self._terminate(Finish("error", str(error), ErrorCause(kind="too_large", origin="limit")), out)
+        elif isinstance(error, ProtocolViolation):
+            self._violated(error, out)
+        else:  # an event of a custom provider with values of a wrong type
+            self._violated(ProtocolViolation(8, f"unusable event ({type(error).__name__}: {error})"), out)
 
     def _violated(self, violation: ProtocolViolation, out: list[Event]) -> None:
         """Turn a violation into the one error event."""

@@ -15,7 +15,10 @@ CUTS = (1, 2, 3, 7, 64)
 def sse(*events: dict[str, Any], names: bool = False) -> bytes:
     """Events as a body; their names stand in their data, and with ``names`` in lines of their own as well."""
     return b"".join(
-        (f"event: {event.get('type')}\n".encode() if names else b"") + b"data: " + json.dumps(event).encode() + b"\n\n"
+        (f"event: {event.get('type')}\n".encode() if names else b"")
+        + b"data: "
+        + json.dumps(event).encode()
+        + b"\n\n"
         for event in events
     )
 
@@ -36,10 +39,15 @@ def answer(*events: dict[str, Any], reason: str = "end_turn", **delta: Any) -> b
 
 def start(**message: Any) -> dict[str, Any]:
     usage = {"input_tokens": 9, "output_tokens": 1}
-    return {"type": "message_start", "message": {"id": "msg_1", "model": "claude-x", "usage": usage, **message}}
+    return {
+        "type": "message_start",
+        "message": {"id": "msg_1", "model": "claude-x", "usage": usage, **message},
+    }
 
 
-def end(reason: str | None = "end_turn", *, usage: dict[str, Any] | None = None, **delta: Any) -> dict[str, Any]:
+def end(
+    reason: str | None = "end_turn", *, usage: dict[str, Any] | None = None, **delta: Any
+) -> dict[str, Any]:
     return {
         "type": "message_delta",
         "delta": {"stop_reason": reason, **delta},

@@ -17,9 +17,11 @@ _MODULES = {
     "anthropic-messages": "pi_stream.apis.anthropic_messages",
     "azure-openai-responses": "pi_stream.apis.azure_openai_responses",
     "bedrock-invoke": "pi_stream.apis.anthropic_messages.bedrock_invoke",
+    "cohere-chat": "pi_stream.apis.cohere",
     "google-generative-ai": "pi_stream.apis.google",
     "google-vertex": "pi_stream.apis.google.vertex",
     "mistral-conversations": "pi_stream.apis.mistral",
+    "ollama": "pi_stream.apis.ollama",
     "openai-completions": "pi_stream.apis.openai_completions",
     "openai-responses": "pi_stream.apis.openai_responses",
 }

@@ -27,6 +27,7 @@ _RETRYABLE_STATUS = frozenset({408, 409, 429})
 
 # Codes and types as the providers document them; compared in lower case.
 _CODE_KINDS: dict[str, ErrorKind] = {
+    "api_key_invalid": "auth",
     "authentication_error": "auth",
     "invalid_api_key": "auth",
     "permission_denied": "auth",
@@ -106,7 +107,7 @@ def provider_error(error: Any, *, status: int | None = None, head: ResponseHead 
     in_head = status is not None
     if status is None:
         status = _numeric_status(fields)
-    kind = _kind(code, status, message, in_head=in_head)
+    kind = _CODE_KINDS.get(_detail(fields, "reason").lower()) or _kind(code, status, message, in_head=in_head)
     overflow = True if kind == "overflow" else None
     cause = ErrorCause(
         kind=kind,
@@ -119,6 +120,8 @@ def provider_error(error: Any, *, status: int | None = None, head: ResponseHead 
     if head is not None:
         cause.retry_after_ms = retry_after_ms(head.headers)
         cause.request_id = request_id(head.headers)
+    if cause.retry_after_ms is None:
+        cause.retry_after_ms = _duration_ms(_detail(fields, "retryDelay"))
     return Finish("error", message, cause)
 
 
@@ -197,12 +200,28 @@ def _cut(text: str) -> str:
 
 
 def _code(fields: dict[str, Any]) -> str | None:
-    for key in ("code", "type", "status"):
+    for key in ("code", "type", "error_type", "status"):
         value = fields.get(key)
         if isinstance(value, str) and value and value not in ("error", "None"):
             return value
     code = fields.get("code")
     return str(code) if isinstance(code, int) and not isinstance(code, bool) else None
+
+
+def _detail(fields: dict[str, Any], name: str) -> str:
+    """A text in the ``details`` of an error of Google (google.rpc.Status); empty when there is none."""
+    details = fields.get("details")
+    for entry in details if isinstance(details, list) else ():
+        value = entry.get(name) if isinstance(entry, dict) else None
+        if isinstance(value, str):
+            return value
+    return ""
+
+
+def _duration_ms(text: str) -> int | None:
+    """A duration as Google writes it, such as ``34.07s``, in ms."""
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)s", text)
+    return round(float(match[1]) * 1000) if match else None
 
 
 def _numeric_status(fields: dict[str, Any]) -> int | None:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from pi_stream.messages import JsonObject
 from pi_stream.models import REASONING_LEVELS, Model, ReasoningLevel
 from pi_stream.options import StreamOptions
 
-__all__ = ["ANSWER_RESERVE", "clamp_level", "effort_word", "supported_levels", "thinking_budget"]
+__all__ = [
+    "ANSWER_RESERVE",
+    "clamp_level",
+    "effort_word",
+    "sampling_defaults",
+    "supported_levels",
+    "thinking_budget",
+]
 
 ANSWER_RESERVE = 1024
 """Tokens of the answer that thinking may not use up."""
@@ -57,3 +67,12 @@ def thinking_budget(model: Model, options: StreamOptions, level: ReasoningLevel)
     budget = custom.get(level, custom.get(shared, _BUDGETS.get(shared, 0)))
     most = options.max_tokens or model.max_tokens
     return min(budget, most - ANSWER_RESERVE) if most else budget
+
+
+def sampling_defaults(model: Model, options: StreamOptions) -> JsonObject:
+    """Sampling that the model's record gives, over it that of the reasoning level; the caller's options win over both."""
+    by_level: Any = None
+    if options.reasoning is not None:
+        level = clamp_level(model, options.reasoning)
+        by_level = (model.sampling_params_by_thinking_level or {}).get(level)
+    return {**(model.sampling_params or {}), **(by_level or {})}

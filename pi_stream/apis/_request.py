@@ -20,6 +20,7 @@ __all__ = [
     "is_host",
     "merge_deep",
     "merge_headers",
+    "rooted_endpoint",
 ]
 
 # Control characters would end a line of the request early; a lone surrogate cannot be encoded at all.
@@ -65,6 +66,21 @@ def is_host(url: str, *hosts: str) -> bool:
     except ValueError:
         return False
     return any(host == known or host.endswith("." + known) for known in hosts)
+
+
+def rooted_endpoint(base_url: str, root: str, path: str) -> str:
+    """The URL of an operation below a root, such as a version, that the base URL may hold already or not.
+
+    Args:
+        base_url: As for :func:`endpoint`.
+        root: Such as ``v1``.
+        path: Such as ``chat/completions``.
+
+    Raises:
+        ConfigError: As for :func:`endpoint`.
+    """
+    rooted = base_url.partition("?")[0].rstrip("/").endswith((f"/{root}", f"/{root}/{path}"))
+    return endpoint(base_url, path if rooted else f"{root}/{path}")
 
 
 def merge_headers(*layers: Mapping[str, str | None] | None) -> dict[str, str]:

@@ -6,12 +6,12 @@ through the same code.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from operator import length_hint
 from typing import Any, Protocol, cast
 
 from pi_stream.apis._errors import body_error, error_object, excerpt, provider_error, request_id
-from pi_stream.apis.base import Api, TranslatorSetup
+from pi_stream.apis.base import Api, Framing, TranslatorSetup
 from pi_stream.engine.source import observed
 from pi_stream.events import Draft, Event, Finish, Metadata
 from pi_stream.exceptions import DecodeError
@@ -44,18 +44,18 @@ class Decoder(Protocol):
 
 
 class _Chunks(list[Any]):
-    """The chunks of a read, which know how far they were read if a translator fails in the middle."""
+    """The chunks of a read, which note how many drafts there were when each was taken."""
 
-    _reader: Iterator[Any] | None = None
+    def __init__(self, values: list[Any], drafts: list[Draft], marks: list[int]) -> None:
+        super().__init__(values)
+        self._drafts = drafts
+        self._marks = marks
 
     def __iter__(self) -> Iterator[Any]:
-        self._reader = super().__iter__()
-        return self._reader
-
-    @property
-    def taken(self) -> int:
-        """How many were read."""
-        return 0 if self._reader is None else len(self) - length_hint(self._reader)
+        mark, drafts = self._marks.append, self._drafts
+        for chunk in super().__iter__():
+            mark(len(drafts))
+            yield chunk
 
 
 class Pipeline:
@@ -86,9 +86,14 @@ class Pipeline:
         if not 200 <= response.status < 300:
             self._feed, self._close = self._collect_error, self._close_error
         self._buffer = bytearray()
+        self._line_end = -1  # of the first line of what seems to be a whole answer
+        self._is_lines: bool | None = None
         self._marked = api.framing == "eventstream"  # a byte order mark was seen, or there can be none
         self._received = 0
         self._payload_bytes = 0
+        # Of the chunks whose drafts are not checked yet: the payloads, and how many drafts were there before each.
+        self._taken: list[bytes] = []
+        self._marks: list[int] = []
 
     @property
     def finished(self) -> bool:
@@ -175,17 +180,23 @@ class Pipeline:
             buffer[:] = buffer[3:].lstrip(_BLANK)
         if not buffer:
             return []
+        if self._api.framing == "ndjson" and buffer in _JSON:
+            return []  # a line, or the beginning of an object that is spread over many
         held = bytes(buffer)
         buffer.clear()
-        if held.startswith(b"<") or (held.startswith(_JSON) and self._api.framing == "sse"):
+        spread = self._api.framing == "ndjson" and held[1:2] in (b"\n", b"\r")
+        if held.startswith(b"<") or (held.startswith(_JSON) and (spread or self._api.framing == "sse")):
             self._feed, self._close = self._collect_whole, self._close_whole
-        else:
-            self._decoder = self._make_decoder()
-            self._feed, self._close = self._stream, self._close_stream
+            return self._feed(held)
+        return self._read_stream(self._make_decoder(), held)
+
+    def _read_stream(self, decoder: Decoder, held: bytes) -> list[Event]:
+        self._decoder = decoder
+        self._feed, self._close = self._stream, self._close_stream
         return self._feed(held)
 
-    def _make_decoder(self) -> Decoder:
-        if self._api.framing == "ndjson":
+    def _make_decoder(self, framing: Framing | None = None) -> Decoder:
+        if (framing or self._api.framing) == "ndjson":
             from pi_stream.wire.ndjson import NDJSONDecoder
 
             return NDJSONDecoder(self._limits.event_bytes)
@@ -207,10 +218,32 @@ class Pipeline:
     # --- whole answers ------------------------------------------------------------------------------------------------
 
     def _collect_whole(self, data: bytes) -> list[Event]:
+        seen = len(self._buffer)
         self._buffer += data
+        if self._is_lines is None:
+            self._is_lines = self._look_for_lines(seen)
+            if self._is_lines:
+                held = bytes(self._buffer)
+                self._buffer.clear()
+                return self._read_stream(self._make_decoder("ndjson"), held)
         if len(self._buffer) > self._limits.event_bytes:
             return self._broken("too_large", f"the answer is larger than {self._limits.event_bytes} bytes")
         return []
+
+    def _look_for_lines(self, seen: int) -> bool | None:
+        """Whether this is no whole answer, but a stream of lines of JSON each; None as long as only one line came.
+
+        Args:
+            seen: How many bytes were looked at before.
+        """
+        if self._line_end < 0:
+            self._line_end = self._buffer.find(b"\n", seen)
+            if self._line_end < 0:
+                return None
+        rest = self._buffer[max(seen, self._line_end) :].lstrip(_BLANK)
+        if not rest:
+            return None
+        return rest.startswith(_JSON) and json.is_complete(bytes(self._buffer[: self._line_end]))
 
     def _close_whole(self) -> list[Event]:
         """A body that is no stream: a whole JSON answer, an error object, or a web page."""
@@ -280,27 +313,33 @@ class Pipeline:
                 if payload.strip() == self._api.sentinel:
                     self._translator.sentinel(drafts)
                     return
+                self._marks.append(len(drafts))
                 self._count([payload])
                 if self._setup.options.malformed == "strict":
                     raise
                 drafts.append(self._note("malformed_chunk", {"message": str(error)}))
 
     def _take(self, payloads: list[bytes], values: list[Any], drafts: list[Draft]) -> None:
-        chunks = _Chunks(values)
-        taken: int | None = None
+        before = len(self._marks)
         try:
-            taken = self._translator.translate(chunks, drafts)
+            self._translator.translate(_Chunks(values, drafts, self._marks), drafts)
         finally:
-            taken = chunks.taken if taken is None else taken
+            taken = len(self._marks) - before
             self._count(payloads[:taken])
             if self._on_chunk is not None:
                 for chunk in values[:taken]:
                     self._on_chunk(chunk)
 
     def _count(self, payloads: list[bytes]) -> None:
+        self._taken += payloads
         self._guard.chunks += len(payloads)
         self._payload_bytes += sum(map(len, payloads))
         self._guard.bytes = self._payload_bytes
+
+    def _counts(self, position: int) -> tuple[int, int]:
+        """Bytes and chunks up to the chunk that a draft of the batch came from."""
+        later = self._taken[bisect_right(self._marks, position) :]
+        return self._guard.bytes - sum(map(len, later)), self._guard.chunks - len(later)
 
     # --- drafts, and the end ------------------------------------------------------------------------------------------
 
@@ -315,7 +354,7 @@ class Pipeline:
             drafts.append(self._cause("malformed", f"cannot read a chunk ({type(error).__name__}: {error})"))
         if self._translator.ended:
             return self._over(drafts)
-        return self._guard.check(drafts) if drafts else []
+        return self._check(drafts)
 
     def _over(self, drafts: list[Draft]) -> list[Event]:
         """Nothing more comes. Without the stop reason that is truncation, never success."""
@@ -326,10 +365,16 @@ class Pipeline:
                 drafts.append(
                     self._cause("malformed", f"cannot end the answer ({type(error).__name__}: {error})")
                 )
-        events = self._guard.check(drafts)
+        events = self._check(drafts)
         if not self._guard.finished:
             where = "before the provider said why it stopped" if self._guard.started else "before any content"
             events += self._broken("truncated", f"the stream ended {where}")
+        return events
+
+    def _check(self, drafts: list[Draft]) -> list[Event]:
+        events = self._guard.check(drafts, self._counts) if drafts else []
+        self._taken.clear()
+        self._marks.clear()
         return events
 
     def _broken(self, kind: str, message: str) -> list[Event]:

@@ -34,6 +34,7 @@ from pi_stream.exceptions import ConfigError, TransportError
 from pi_stream.http import HttpRequest, ResponseHead
 from pi_stream.transport._aiohttp_body import AiohttpBody, Drain, LossWatch, abort_connection, runs_here
 from pi_stream.transport._net import environment_proxy, failure, proxy_url, request_url, tls_context
+from pi_stream.version import __version__
 from pi_stream.wire.json import dumps
 
 __all__ = ["AiohttpBody", "AiohttpTransport"]
@@ -46,6 +47,7 @@ READ_SIZE: Final = 64 * 1024
 KEEP_ALIVE: Final = 45.0
 """Seconds an idle connection stays in the pool: long enough for a tool to run between two turns."""
 
+_USER_AGENT: Final = f"pi-stream/{__version__}"
 _HEADER_SIZE: Final = 64 * 1024
 _LARGE_BODY: Final = 2**20
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -279,6 +281,7 @@ def _payload(request: HttpRequest) -> tuple[dict[str, str], bytes | io.BytesIO |
             # Most often a key read from a file, with its line end.
             raise ConfigError(f"header {name!r} holds a line break or another control character")
     headers.setdefault("accept-encoding", "identity")
+    headers.setdefault("user-agent", _USER_AGENT)
     if request.body is None:
         return headers, None
     headers.setdefault("content-type", "application/json")

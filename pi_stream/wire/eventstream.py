@@ -8,21 +8,24 @@ A frame, all numbers big-endian::
     headers                  name length (1), name, value type (1), value
     payload
     message CRC    4 bytes   CRC-32 of everything before
+
+:class:`EventStreamDecoder` gives frames, :class:`EventStreamChunks` what the frames say, as the JSON text of chunks.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import UUID
 from zlib import crc32
 
 from attrs import define, field, frozen
 
 from pi_stream.exceptions import DecodeError
+from pi_stream.wire import json
 
-__all__ = ["EventStreamDecoder", "Frame", "HeaderValue", "encode_frame"]
+__all__ = ["EventStreamChunks", "EventStreamDecoder", "Frame", "HeaderValue", "encode_frame"]
 
 HeaderValue: TypeAlias = bool | int | bytes | str | UUID
 """Value of a header. A timestamp is an integer, milliseconds since 1970."""
@@ -176,6 +179,77 @@ def _take(data: bytes, at: int, size: int) -> tuple[bytes, int]:
     if at + size > len(data):
         raise ValueError("a header is cut off")
     return data[at : at + size], at + size
+
+
+@define(eq=False)
+class EventStreamChunks:
+    """Decodes one body into the JSON texts of its chunks.
+
+    An event is a chunk as the AWS SDKs show it, its payload under its type: ``{"contentBlockDelta": {...}}``. A frame that
+    says what went wrong is ``{"exception": {"type": "throttlingException", "message": ..., ...}}``, whether it is an
+    exception of the protocol or an error of the connection.
+
+    Source: https://smithy.io/2.0/aws/amazon-eventstream.html
+
+    Args:
+        max_frame_bytes: Most bytes of a frame.
+    """
+
+    max_frame_bytes: int = 32 * 1024 * 1024
+    _frames: EventStreamDecoder = field(init=False, repr=False)
+    _names: dict[str, bytes] = field(factory=dict, init=False, repr=False)  # event types as JSON text
+
+    def __attrs_post_init__(self) -> None:
+        self._frames = EventStreamDecoder(self.max_frame_bytes)
+
+    def feed_data(self, data: bytes) -> list[bytes]:
+        """Take the next bytes of the body.
+
+        Returns:
+            The JSON texts of the chunks they complete; payloads are neither decoded nor checked.
+
+        Raises:
+            DecodeError: As :meth:`EventStreamDecoder.feed`.
+        """
+        return [self._chunk(frame) for frame in self._frames.feed(data)]
+
+    def close_data(self) -> list[bytes]:
+        """The body has ended properly. Never gives a chunk.
+
+        Raises:
+            DecodeError: As :meth:`feed_data`.
+        """
+        return [self._chunk(frame) for frame in self._frames.close()]
+
+    @property
+    def pending(self) -> bool:
+        """Whether a part of a frame is held; after closing, whether it had to be left behind."""
+        return self._frames.pending
+
+    def _chunk(self, frame: Frame) -> bytes:
+        headers = frame.headers
+        kind = headers.get(":event-type")
+        if ":exception-type" in headers or headers.get(":message-type") in ("exception", "error"):
+            return json.dumps({"exception": _exception(frame)})
+        if not isinstance(kind, str):
+            kind = ""
+        name = self._names.get(kind)
+        if name is None:
+            name = self._names[kind] = b"{" + json.dumps(kind) + b":"
+        return name + (frame.payload or b"{}") + b"}"
+
+
+def _exception(frame: Frame) -> dict[str, Any]:
+    """What a frame says went wrong. The payload of an exception should be JSON; a text is taken for the message."""
+    headers = frame.headers
+    kind = headers.get(":exception-type", headers.get(":error-code"))
+    text = frame.payload.decode("utf-8", "replace")
+    try:
+        payload = json.loads(frame.payload) if text.strip() else headers.get(":error-message")
+    except DecodeError:
+        payload = text
+    fields = payload if isinstance(payload, dict) else {} if payload is None else {"message": payload}
+    return {**fields, "type": kind if isinstance(kind, str) else "exception"}
 
 
 def encode_frame(headers: Mapping[str, HeaderValue], payload: bytes = b"") -> bytes:

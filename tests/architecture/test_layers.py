@@ -13,11 +13,12 @@ PACKAGE = Path(__file__).parents[2] / "pi_stream"
 # What each part may import, itself included. A part is a module, or a package with everything in it.
 VALUES = {"exceptions", "usage", "models", "http", "messages", "options"}
 SANS_IO = VALUES | {"events", "partial_json", "wire", "apis", "reducer", "guard"}
-ENGINE = SANS_IO | {"_json_rules", "serialization", "transport", "engine"}
+ENGINE = SANS_IO | {"version", "_json_rules", "serialization", "transport", "engine"}
 CLIENT = ENGINE | {"providers", "client"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     # values and folding: attrs only
+    "version": set(),
     "exceptions": set(),
     "usage": {"exceptions"},
     "models": {"exceptions", "usage"},
@@ -34,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "wire": {"exceptions", "events", "wire"},
     "apis": VALUES | {"events", "partial_json", "wire", "apis"},
     # sockets, then the only await loops
-    "transport": {"exceptions", "http", "options", "wire", "transport"},
+    "transport": {"version", "exceptions", "http", "options", "wire", "transport"},
     "engine": ENGINE,
     # what users hold
     "providers": ENGINE | {"providers"},

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
 from attrs import field, frozen
 
-from pi_stream.apis._history import is_same_model, system_text, text_of, update_text
+from pi_stream.apis._history import current_prompt, is_same_model, text_of, update_text
 from pi_stream.apis.anthropic_messages.quirks import Quirks
 from pi_stream.messages import (
     AssistantContent,
@@ -28,8 +30,8 @@ from pi_stream.models import Model
 __all__ = ["Conversation"]
 
 SEE_IMAGE = "(see attached image)"
-IMAGE_MOVED = "(the image of this result is attached below)"
-IMAGES_FOLLOW = "Attached image(s) from failed tool calls:"
+SEE_BELOW = "(the attachment of this result follows below)"
+ATTACHED = "Attachments of the failed results above:"
 
 # Blocks of users that the message model does not know and the api does: they are sent as they stand.
 _PASSED_ON = ("document", "search_result", "container_upload")
@@ -57,8 +59,7 @@ class Conversation:
 
     def system(self, transcript: Sequence[Message]) -> str:
         """The system prompt that stands before all messages."""
-        first = transcript[0] if transcript else None
-        return system_text(first) if isinstance(first, SystemMessage) else ""
+        return current_prompt(transcript[: _head(transcript)])
 
     def messages(self, transcript: Sequence[Message]) -> list[JsonObject]:
         """The transcript on the wire. Messages that say nothing are left out.
@@ -69,13 +70,13 @@ class Conversation:
         wire: list[JsonObject] = []
         updates: list[str] = []
         results: list[ToolResultMessage] = []
-        for index, message in enumerate(transcript):
+        for message in transcript[_head(transcript) :]:
             if results and not isinstance(message, (ToolResultMessage, SystemMessage)):
                 wire.append(self._results(results))
                 results = []
             match message:
                 case SystemMessage():
-                    if index and (text := update_text(message)):
+                    if text := update_text(message):
                         updates.append(text)
                 case UserMessage():
                     wire += self._user(message)
@@ -96,12 +97,16 @@ class Conversation:
                 for entry in self._replayable(message):
                     found = entry.data.get("delta") if entry.data.get("type") == "message_delta" else None
                     container = found.get("container") if isinstance(found, dict) else None
-                    if isinstance(container, dict) and isinstance(container.get("id"), str):
-                        return container["id"]
+                    name = container.get("id") if isinstance(container, dict) else None
+                    if isinstance(name, str):
+                        return name
                 return None
             if not isinstance(message, ToolResultMessage):
                 return None
         return None
+
+    def _id(self, id: str) -> str:
+        return self.ids.get(id, id)
 
     # --- users and tools ----------------------------------------------------------------------------------------------
 
@@ -113,18 +118,16 @@ class Conversation:
 
     def _results(self, results: Sequence[ToolResultMessage]) -> JsonObject:
         blocks: list[JsonObject] = []
-        images: list[JsonObject] = []  # of failed calls: their results can hold text only
+        attached: list[JsonObject] = []  # to failed calls: their results can hold text only
         for result in results:
             content = self._result_content(result)
             if result.is_error and isinstance(content, list):
-                images += [part for part in content if part["type"] == "image"]
-                content = "\n".join([text_of(result.content).strip(), IMAGE_MOVED]).strip()
-            call_id = self.ids.get(result.tool_call_id, result.tool_call_id)
-            blocks.append(
-                {"type": "tool_result", "tool_use_id": call_id, "content": content, "is_error": result.is_error}
-            )
-        if images:
-            blocks += [{"type": "text", "text": IMAGES_FOLLOW}, *images]
+                attached += [part for part in content if part["type"] != "text"]
+                content = "\n".join([text_of(result.content).strip(), SEE_BELOW]).strip()
+            block: JsonObject = {"type": "tool_result", "tool_use_id": self._id(result.tool_call_id)}
+            blocks.append({**block, "content": content, "is_error": result.is_error})
+        if attached:
+            blocks += [{"type": "text", "text": ATTACHED}, *attached]
         return {"role": "user", "content": blocks}
 
     def _result_content(self, result: ToolResultMessage) -> str | list[JsonObject]:
@@ -156,8 +159,12 @@ class Conversation:
             case ThinkingContent():
                 return self._thinking(block) if same else None
             case ToolCall():
-                call_id = self.ids.get(block.id, block.id)
-                return {"type": "tool_use", "id": call_id, "name": block.name, "input": block.arguments}
+                return {
+                    "type": "tool_use",
+                    "id": self._id(block.id),
+                    "name": block.name,
+                    "input": block.arguments,
+                }
             case _:
                 return None
 
@@ -183,6 +190,12 @@ class Conversation:
         ]
 
 
+def _head(transcript: Sequence[Message]) -> int:
+    """How many system messages stand before all others."""
+    others = (index for index, message in enumerate(transcript) if not isinstance(message, SystemMessage))
+    return next(others, len(transcript))
+
+
 def _parts(content: Sequence[UserContent]) -> list[JsonObject]:
     parts: list[JsonObject] = []
     for block in content:
@@ -206,10 +219,18 @@ def _placed(message: AssistantMessage, entries: Sequence[ProviderData]) -> dict[
     placed: dict[int, list[JsonObject]] = {}
     for entry in entries:
         place = min(max(entry.after, 0), len(message.content))
-        # Requests may not have the nulls that answers have.
+        # Requests may have neither the nulls that answers have nor, in citations, the id of the file.
         data = {name: value for name, value in entry.data.items() if value is not None}
+        if isinstance(data.get("citations"), list):
+            data["citations"] = [_without_file(citation) for citation in data["citations"]]
         placed.setdefault(place, []).append(data)
     return placed
+
+
+def _without_file(citation: Any) -> Any:
+    if not isinstance(citation, dict):
+        return citation
+    return {name: value for name, value in citation.items() if name != "file_id"}
 
 
 def _blocks(kept: Sequence[JsonObject]) -> Iterator[JsonObject]:

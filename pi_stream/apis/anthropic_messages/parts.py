@@ -43,10 +43,21 @@ class Answer(Protocol):
 
 
 class Prose:
-    """Text or thinking. Our block opens with the first piece; ``index`` is that of the open block, or of the last one."""
+    """Text or thinking. Our block opens with the first piece; ``index`` is that of the open block, or of the last."""
 
     kept = False
-    __slots__ = ("answer", "citations", "delta_type", "draft", "ended", "field", "index", "late", "signature", "wire")
+    __slots__ = (
+        "answer",
+        "citations",
+        "delta_type",
+        "draft",
+        "ended",
+        "field",
+        "index",
+        "late",
+        "signature",
+        "wire",
+    )
 
     def __init__(self, answer: Answer, wire: int | None, field: Literal["text", "thinking"]) -> None:
         self.answer = answer
@@ -120,7 +131,9 @@ class Call:
     draft: Any = ToolCallDelta
     __slots__ = ("answer", "ended", "index", "input", "name", "wire")
 
-    def __init__(self, answer: Answer, wire: int | None, block: dict[str, Any], id: str, out: list[Draft]) -> None:
+    def __init__(
+        self, answer: Answer, wire: int | None, block: dict[str, Any], id: str, out: list[Draft]
+    ) -> None:
         self.answer = answer
         self.wire = wire
         self.ended = False
@@ -151,7 +164,9 @@ class Call:
         self.ended = True
         if self.answer.current is self:
             self.answer.current = None
-        whole = self.input if isinstance(self.input, str) else json.dumps(self.input).decode() if self.input else None
+        whole = self.input if isinstance(self.input, str) else ""
+        if self.input and not whole:
+            whole = json.dumps(self.input).decode()
         error = None if self.name else "the provider sent a tool call without a name"
         out.append(BlockEnd(self.index, whole or None, error=error))
 

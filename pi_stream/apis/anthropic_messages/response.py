@@ -43,6 +43,7 @@ class MessagesTranslator:
     def translate(self, chunks: list[Any], out: list[Draft]) -> int:
         """Append what the chunks say to ``out``; returns how many were taken."""
         content = self._content
+        text: Any = None
         for position, chunk in enumerate(chunks, 1):
             part = content.current
             if part is not None:
@@ -144,7 +145,9 @@ class MessagesTranslator:
         delta = chunk.get("delta")
         if not isinstance(delta, dict):
             return
-        self._details |= {key: value for key, value in delta.items() if value is not None and key != "stop_reason"}
+        self._details |= {
+            key: value for key, value in delta.items() if value is not None and key != "stop_reason"
+        }
         reason = delta.get("stop_reason")
         if isinstance(reason, str) and reason:
             self.complete = True
@@ -190,7 +193,11 @@ class MessagesTranslator:
         content.close(out)
         finish, diagnostic = self._how_it_ended(complete_calls)
         if self._details or self._beside:
-            end = {"type": "message_delta", **({"delta": self._details} if self._details else {}), **self._beside}
+            end = {
+                "type": "message_delta",
+                **({"delta": self._details} if self._details else {}),
+                **self._beside,
+            }
             content.keep(end, content.blocks.count, out)
         if not self._stopped:
             content.note("message_stop_missing", {}, out)

@@ -23,7 +23,15 @@ _ROOT = ("additionalProperties", "$defs", "definitions")
 
 _STRICT_UNSUPPORTED = frozenset(
     {
-        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "maxItems", "uniqueItems"),
+        *(
+            "minimum",
+            "maximum",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+            "multipleOf",
+            "maxItems",
+            "uniqueItems",
+        ),
         *("minContains", "maxContains", "minProperties", "maxProperties"),
     }
 )

@@ -18,7 +18,7 @@ class _Call:
 
     __slots__ = ("block", "id", "index", "name", "pieces")
 
-    def __init__(self, index: Any, block: int, id: str, name: str) -> None:
+    def __init__(self, index: int | None, block: int, id: str, name: str) -> None:
         self.index = index
         self.block = block
         self.id = id
@@ -38,7 +38,7 @@ class CohereCalls:
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
         self._calls: list[_Call] = []
-        self._open: list[_Call] = []
+        self._open: dict[int | None, _Call] = {}
         self._ids: set[str] = set()
 
     def __bool__(self) -> bool:
@@ -46,20 +46,20 @@ class CohereCalls:
         return bool(self._calls)
 
     def start(self, index: Any, call: Any, response_id: str | None, out: list[Draft]) -> None:
-        """A call begins: ``{"id", "function": {"name", "arguments"}}``. The same again goes on with the open one."""
+        """A call begins: ``{"id", "function": {"name", "arguments"}}``. The same id again goes on with the open call."""
         fields = call if isinstance(call, dict) else {}
         function = fields.get("function")
         function = function if isinstance(function, dict) else {}
         id, name = fields.get("id"), function.get("name")
-        known = self._at(index)
-        if known is None or (isinstance(id, str) and id and id != known.id):
+        key = _key(index)
+        known = self._open.get(key)
+        if known is None or id != known.id:
             if known is not None:
                 self._end(known, out)
             id = self._usable_id(id, response_id)
             name = name if isinstance(name, str) else ""
-            known = _Call(index, self._blocks.open_call(id, name, out), id, name)
+            known = self._open[key] = _Call(key, self._blocks.open_call(id, name, out), id, name)
             self._calls.append(known)
-            self._open.append(known)
         self._fill(known, function.get("arguments"), out)
 
     def delta(self, index: Any, call: Any, response_id: str | None, out: list[Draft]) -> None:
@@ -79,7 +79,7 @@ class CohereCalls:
 
     def close(self, out: list[Draft], *, cut: bool = False) -> None:
         """The answer is over: end the calls that still are open; with ``cut`` a limit broke it off."""
-        for call in list(self._open):
+        for call in list(self._open.values()):
             self._end(call, out, cut=cut)
 
     def usable(self) -> bool:
@@ -88,29 +88,35 @@ class CohereCalls:
 
     def _at(self, index: Any) -> _Call | None:
         """The open call of an index; without an index the last."""
-        for call in reversed(self._open):
-            if index is None or call.index == index:
-                return call
-        return None
+        key = _key(index)
+        return self._open.get(key) or (next(reversed(self._open.values()), None) if key is None else None)
 
     def _usable_id(self, id: Any, response_id: str | None) -> str:
-        if not isinstance(id, str) or not id or id in self._ids:
+        """The provider's id, unless it is missing or that of another call; then one that is made up."""
+        usable = id if isinstance(id, str) and id not in self._ids else ""
+        if not usable:
             base = re.sub(r"[^A-Za-z0-9]", "", response_id or "")[-24:]
-            id = "_".join(filter(None, ("call", base, str(len(self._calls)))))
-        self._ids.add(id)
-        return id
+            usable = "_".join(filter(None, ("call", base, str(len(self._calls)))))
+        self._ids.add(usable)
+        return usable
 
     def _fill(self, call: _Call, arguments: Any, out: list[Draft]) -> None:
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments).decode() if arguments else ""
+        text = (
+            arguments if isinstance(arguments, str) else json.dumps(arguments).decode() if arguments else ""
+        )
         if text:
             call.pieces.append(text)
             out.append(ToolCallDelta(call.block, text))
 
     def _end(self, call: _Call, out: list[Draft], *, cut: bool = False) -> None:
-        self._open.remove(call)
+        del self._open[call.index]
         error = None
         if not call.name:
             error = "the provider sent a tool call without a name"
         elif cut and not call.pieces:
             error = "the answer was cut before the arguments came"
         out.append(BlockEnd(call.block, error=error))
+
+
+def _key(index: Any) -> int | None:
+    return index if isinstance(index, int) else None

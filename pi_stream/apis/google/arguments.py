@@ -102,7 +102,7 @@ class Arguments:
 
 def _child(node: dict[_Key, Any], key: _Key, kind: type[dict[_Key, Any]]) -> dict[_Key, Any]:
     """The object or array at a key; it is made, or replaces something else, where need be."""
-    child = node.get(key)
+    child: Any = node.get(key)
     if child.__class__ is not kind:
         child = _Array(enumerate(child)) if kind is _Array and isinstance(child, list) else kind()
         node[key] = child

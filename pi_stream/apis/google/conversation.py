@@ -15,6 +15,7 @@ from pi_stream.apis._history import is_same_model, text_of
 from pi_stream.apis._ids import legal_ids
 from pi_stream.apis.google.quirks import Quirks
 from pi_stream.messages import (
+    AssistantContent,
     AssistantMessage,
     ImageContent,
     JsonObject,
@@ -145,7 +146,7 @@ def _image(block: ImageContent) -> JsonObject:
     return {"inlineData": {"mimeType": block.mime_type, "data": block.data}}
 
 
-def _block_part(block: Any, own: bool) -> JsonObject | None:
+def _block_part(block: AssistantContent, own: bool) -> JsonObject | None:
     """A block of an answer as a part; None when it says nothing, or means nothing to this model."""
     match block:
         case TextContent(text=text):
@@ -157,7 +158,8 @@ def _block_part(block: Any, own: bool) -> JsonObject | None:
         case ToolCall():
             call = {"name": block.name, "args": block.arguments}
             return {"functionCall": call, **_signed(block.thought_signature, own)}
-    return None
+        case _:
+            return None
 
 
 def _signed(signature: str | None, own: bool) -> JsonObject:

@@ -81,7 +81,7 @@ class GeminiTranslator:
                     and "error" not in chunk
                 )
             except (AttributeError, KeyError, TypeError, ValueError):
-                plain = False
+                plain, text, thought = False, "", False
             if plain:
                 out.append((ThinkingDelta if thought else TextDelta)(blocks.index, text))
                 usage = chunk.get("usageMetadata")

@@ -55,7 +55,9 @@ def _level_config(model: Model, level: ReasoningLevel) -> JsonObject:
 
 def _least(model: Model) -> ReasoningLevel:
     if model.thinking_level_map:
-        return next((known for known in supported_levels(model) if known != "off"), "low")
+        for known in supported_levels(model):
+            if known != "off":
+                return known
     return "low" if "pro" in family(model.id) else "minimal"
 
 
@@ -75,10 +77,6 @@ def _budget_config(model: Model, options: StreamOptions, level: ReasoningLevel) 
     if most and budget > 0:
         # Thoughts count as output, whose limit is never raised: some of it is left for the answer.
         budget = min(budget, most - ANSWER_RESERVE)
-    if budget == _DYNAMIC:
+    if budget == _DYNAMIC or budget >= known.least:
         return {"includeThoughts": True, "thinkingBudget": budget}
-    return (
-        {"includeThoughts": True, "thinkingBudget": budget}
-        if budget >= known.least
-        else {"thinkingBudget": known.off}
-    )
+    return {"thinkingBudget": known.off}

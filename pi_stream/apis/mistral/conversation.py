@@ -70,7 +70,10 @@ def _thinking(block: ThinkingContent) -> list[JsonObject]:
     text = block.thinking.strip()
     if not text and not block.thinking_signature:
         return []
-    part: JsonObject = {"type": "thinking", "thinking": [{"type": "text", "text": block.thinking}] if text else []}
+    part: JsonObject = {
+        "type": "thinking",
+        "thinking": [{"type": "text", "text": block.thinking}] if text else [],
+    }
     if block.thinking_signature:
         part["signature"] = block.thinking_signature
     return [part]

@@ -5,13 +5,11 @@ Source: https://docs.mistral.ai/api/endpoint/chat and the Python package mistral
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from attrs import evolve
 
 from pi_stream.apis._history import sees_images, without_images
 from pi_stream.apis._reasoning import clamp_level, effort_word
-from pi_stream.apis._request import cache_retention, clean_json, endpoint, merge_deep, merge_headers
+from pi_stream.apis._request import cache_retention, clean_json, merge_deep, merge_headers, rooted_endpoint
 from pi_stream.apis.mistral.conversation import MistralConversation
 from pi_stream.apis.openai_completions.quirks import Quirks
 from pi_stream.apis.openai_completions.request import chat_body
@@ -49,6 +47,7 @@ def build_request(model: Model, messages: list[Message], options: StreamOptions)
     Raises:
         ConfigError: The request cannot be written, as for Chat Completions.
     """
+    url = rooted_endpoint(model.base_url, "v1", "chat/completions")
     quirks = Quirks.of(evolve(model, compat={**_QUIRKS, **(model.compat or {})}))
     if not sees_images(model):
         messages = without_images(messages)
@@ -60,13 +59,7 @@ def build_request(model: Model, messages: list[Message], options: StreamOptions)
         body = clean_json(merge_deep(body, options.extra_body or {}))
     except RecursionError:
         raise ConfigError("the request is nested too deeply to be written") from None
-    return HttpRequest(method="POST", url=_url(model), headers=_headers(model, options), body=body)
-
-
-def _url(model: Model) -> str:
-    """The endpoint below a base URL, which may end with the version or not."""
-    versioned = urlsplit(model.base_url).path.rstrip("/").endswith(("/v1", "/v1/chat/completions"))
-    return endpoint(model.base_url, "chat/completions" if versioned else "v1/chat/completions")
+    return HttpRequest(method="POST", url=url, headers=_headers(model, options), body=body)
 
 
 def _thinking(model: Model, options: StreamOptions) -> JsonObject:

@@ -245,7 +245,7 @@ class ResponsesTranslator:
 
     def _end_reasoning(self, item: Item, final: dict[str, Any], out: list[Draft]) -> None:
         text = thinking_text(final, item.part[0] if item.part else None)
-        if item.first is None:
+        if item.first is None and final:
             self._open(item, out)
             if text:
                 out.append(ThinkingDelta(self._blocks.index, text))

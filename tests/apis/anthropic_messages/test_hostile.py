@@ -16,20 +16,50 @@ from pi_stream.models import Model
 from pi_stream.testing import check_events
 
 indexes = st.one_of(st.integers(0, 2), st.none(), st.just(True), st.just("0"), st.just([0]))
-leaves = st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.floats(allow_nan=False), st.text(max_size=3))
+leaves = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 2), st.floats(allow_nan=False), st.text(max_size=3)
+)
 anything = st.recursive(
-    leaves, lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.text(max_size=3), inner)), max_leaves=4
+    leaves,
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.text(max_size=3), inner)),
+    max_leaves=4,
 )
 names = st.sampled_from(
-    "text thinking signature partial_json citation citations input id name type data content index delta".split()
+    [
+        "text",
+        "thinking",
+        "signature",
+        "partial_json",
+        "citation",
+        "citations",
+        "input",
+        "id",
+        "name",
+        "type",
+        "data",
+        "content",
+        "index",
+        "delta",
+    ]
 )
 objects = st.dictionaries(names, anything, max_size=4)
 events = st.one_of(
-    st.builds(begin, indexes, st.sampled_from("text thinking tool_use redacted_thinking server_tool_use fallback".split())),
     st.builds(
-        begin, indexes, st.sampled_from(["text", "thinking"]), text=anything, thinking=anything, signature=anything
+        begin,
+        indexes,
+        st.sampled_from(["text", "thinking", "tool_use", "redacted_thinking", "server_tool_use", "fallback"]),
     ),
-    st.builds(begin, indexes, st.just("tool_use"), id=anything, name=anything, input=anything, caller=anything),
+    st.builds(
+        begin,
+        indexes,
+        st.sampled_from(["text", "thinking"]),
+        text=anything,
+        thinking=anything,
+        signature=anything,
+    ),
+    st.builds(
+        begin, indexes, st.just("tool_use"), id=anything, name=anything, input=anything, caller=anything
+    ),
     st.builds(piece, indexes, text=st.sampled_from(["", "a"])),
     st.builds(piece, indexes, thinking=st.sampled_from(["", "a"])),
     st.builds(piece, indexes, signature=st.sampled_from(["", "S"])),
@@ -37,10 +67,19 @@ events = st.one_of(
     st.builds(piece, indexes, citation=anything),
     st.builds(over, indexes),
     st.builds(start, usage=anything, id=anything, model=anything),
-    st.builds(end, st.sampled_from([None, "end_turn", "tool_use", "refusal", "odd"]), usage=objects, stop_details=anything),
+    st.builds(
+        end,
+        st.sampled_from([None, "end_turn", "tool_use", "refusal", "odd"]),
+        usage=objects,
+        stop_details=anything,
+    ),
     st.just(STOP),
     st.builds(lambda fields: {"type": "error", **fields}, objects),
-    st.builds(lambda kind, fields: {**fields, "type": kind}, st.sampled_from(["content_block_delta", "message_delta", "message"]), objects),
+    st.builds(
+        lambda kind, fields: {**fields, "type": kind},
+        st.sampled_from(["content_block_delta", "message_delta", "message"]),
+        objects,
+    ),
     anything,
 )
 

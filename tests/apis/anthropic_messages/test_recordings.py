@@ -106,8 +106,7 @@ def test_content_without_a_block_of_ours_is_kept(decoded: dict[str, Any]) -> Non
         types = {
             event["content_block"]["type"]
             for line in recording.body.splitlines()
-            if line.startswith(b'data: {"type":"content_block_start"')
-            and (event := json.loads(line[5:]))
+            if line.startswith(b'data: {"type":"content_block_start"') and (event := json.loads(line[5:]))
         }
         kept = {entry.data["type"] for entry in message.provider_data or ()}
         if message.stop_reason != "error" and name not in RULES["one-answer-a-body"][1]:

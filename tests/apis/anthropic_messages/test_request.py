@@ -69,7 +69,9 @@ PNG = ImageContent("iVBORw0KGgo=", "image/png")
 WIRE_PNG = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
 
 
-def build(model: Model = CLAUDE, *messages: Message, tools: list[Tool] | None = None, **options: Any) -> HttpRequest:
+def build(
+    model: Model = CLAUDE, *messages: Message, tools: list[Tool] | None = None, **options: Any
+) -> HttpRequest:
     head = [SystemMessage("", tools_added=tools)] if tools else []
     return build_request(model, [*head, *(messages or (HI,))], StreamOptions(**options))
 
@@ -274,7 +276,13 @@ def test_system_prompt() -> None:
 
 
 def test_later_system_messages_are_collapsed_unless_the_model_takes_them() -> None:
-    transcript = (SystemMessage("base"), HI, answer(TextContent("x")), SystemMessage("loud"), UserMessage("two"))
+    transcript = (
+        SystemMessage("base"),
+        HI,
+        answer(TextContent("x")),
+        SystemMessage("loud"),
+        UserMessage("two"),
+    )
     assert body(CLAUDE, *transcript)["system"] == [{"type": "text", "text": "base\n\nloud"}]
     wire = body(quirky(supportsMidConvoSystemMessages=True), *transcript)
     assert wire["system"] == [{"type": "text", "text": "base"}]
@@ -302,9 +310,18 @@ def test_system_message_between_a_call_and_its_result_waits() -> None:
     assert [message["role"] for message in wire] == ["user", "assistant", "user", "system"]
 
 
+def test_system_messages_before_all_others_are_the_prompt() -> None:
+    """The api takes none as its first message."""
+    wire = body(quirky(supportsMidConvoSystemMessages=True), SystemMessage("a"), SystemMessage("b"), HI)
+    assert wire["system"][0]["text"] == "a\n\nb"
+    assert [message["role"] for message in wire["messages"]] == ["user"]
+
+
 def test_user_content() -> None:
     message = UserMessage([TextContent("look"), PNG, TextContent("  ")])
-    assert sent(CLAUDE, message) == [{"role": "user", "content": [{"type": "text", "text": "look"}, WIRE_PNG]}]
+    assert sent(CLAUDE, message) == [
+        {"role": "user", "content": [{"type": "text", "text": "look"}, WIRE_PNG]}
+    ]
 
 
 def test_documents_are_sent_as_they_stand() -> None:
@@ -377,7 +394,9 @@ def test_one_tool_at_a_time() -> None:
         "type": "auto",
         "disable_parallel_tool_use": True,
     }
-    assert body(tools=[READ], parallel_tool_calls=False, tool_choice="none")["tool_choice"] == {"type": "none"}
+    assert body(tools=[READ], parallel_tool_calls=False, tool_choice="none")["tool_choice"] == {
+        "type": "none"
+    }
     assert "tool_choice" not in body(tools=[READ], parallel_tool_calls=True)
 
 
@@ -398,7 +417,11 @@ def test_strict_tools() -> None:
 
 @pytest.mark.parametrize(
     "limits",
-    [{"minimum": 1}, {"type": "array", "items": {"type": "string"}, "minItems": 2}, {"type": "string", "format": "x"}],
+    [
+        {"minimum": 1},
+        {"type": "array", "items": {"type": "string"}, "minItems": 2},
+        {"type": "string", "format": "x"},
+    ],
 )
 def test_strict_schemas_the_api_cannot_say(limits: dict[str, Any]) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer", **limits}}, "required": ["a"]}
@@ -414,7 +437,9 @@ def test_required_strictness_needs_a_model_that_has_it() -> None:
 
 def test_results_of_one_turn_share_a_message() -> None:
     calls = answer(ToolCall("a", "read", {"path": "x"}), ToolCall("b", "read"))
-    wire = sent(CLAUDE, HI, calls, result("a", TextContent("1"), TextContent("2")), result("b", is_error=True), HI)
+    wire = sent(
+        CLAUDE, HI, calls, result("a", TextContent("1"), TextContent("2")), result("b", is_error=True), HI
+    )
     assert wire[1]["content"] == [
         {"type": "tool_use", "id": "a", "name": "read", "input": {"path": "x"}},
         {"type": "tool_use", "id": "b", "name": "read", "input": {}},
@@ -437,7 +462,9 @@ def test_images_in_results() -> None:
 def test_images_in_failed_results_stand_behind_them() -> None:
     """The api takes nothing but text in the result of a failed call."""
     calls = answer(ToolCall("a", "read"), ToolCall("b", "read"))
-    wire = sent(CLAUDE, HI, calls, result("a", TextContent("no"), PNG, is_error=True), result("b", TextContent("1")))
+    wire = sent(
+        CLAUDE, HI, calls, result("a", TextContent("no"), PNG, is_error=True), result("b", TextContent("1"))
+    )
     first, second, caption, image = wire[2]["content"]
     assert first["content"].startswith("no\n") and first["is_error"]
     assert (second["tool_use_id"], caption["type"], image) == ("b", "text", WIRE_PNG)
@@ -489,7 +516,8 @@ def test_thinking_without_a_signature() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "budget"), [("minimal", 1024), ("low", 2048), ("medium", 8192), ("high", 16384), ("xhigh", 16384)]
+    ("level", "budget"),
+    [("minimal", 1024), ("low", 2048), ("medium", 8192), ("high", 16384), ("xhigh", 16384)],
 )
 def test_budgets(level: Any, budget: int) -> None:
     request = build(reasoning=level)
@@ -514,7 +542,9 @@ def test_no_room_to_think() -> None:
     assert "anthropic-beta" not in request.headers
 
 
-@pytest.mark.parametrize(("level", "effort"), [("minimal", "low"), ("low", "low"), ("high", "high"), ("max", "high")])
+@pytest.mark.parametrize(
+    ("level", "effort"), [("minimal", "low"), ("low", "low"), ("high", "high"), ("max", "high")]
+)
 def test_effort_of_models_that_decide_themselves(level: Any, effort: str) -> None:
     request = build(ADAPTIVE, reasoning=level)
     assert request.body is not None
@@ -539,7 +569,7 @@ def test_thinking_switched_off() -> None:
 
 USE = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
 RESULT = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
-CITATIONS = {"type": "text", "citations": [{"type": "web_search_result_location"}]}
+CITATIONS = {"type": "text", "citations": [{"type": "char_location", "file_id": None}]}
 
 
 def test_provider_data_goes_back_in_its_place() -> None:
@@ -559,7 +589,7 @@ def test_provider_data_goes_back_in_its_place() -> None:
         {"type": "text", "text": "I search"},
         USE,
         RESULT,
-        {"type": "text", "text": "found", "citations": CITATIONS["citations"]},
+        {"type": "text", "text": "found", "citations": [{"type": "char_location"}]},
         {
             "type": "tool_use",
             "id": "t",
@@ -573,7 +603,9 @@ def test_provider_data_goes_back_in_its_place() -> None:
 
 def test_paused_turn_goes_on_where_it_stopped() -> None:
     """The answer is the last message, with the provider's blocks: the api continues it."""
-    paused = answer(stop_reason="stop", raw_stop_reason="pause_turn", provider_data=[kept(0, USE), kept(0, RESULT)])
+    paused = answer(
+        stop_reason="stop", raw_stop_reason="pause_turn", provider_data=[kept(0, USE), kept(0, RESULT)]
+    )
     assert sent(CLAUDE, HI, paused)[-1] == {"role": "assistant", "content": [USE, RESULT]}
 
 
@@ -583,7 +615,10 @@ def test_paused_turn_goes_on_where_it_stopped() -> None:
         answer(TextContent("a"), stop_reason="error", provider_data=[kept(1, USE)]),
         answer(TextContent("a"), provider_data=[kept(1, USE, evolve(CLAUDE, id="claude-z"))]),
         answer(TextContent("a"), provider_data=[kept(1, {"type": "fallback", "to": {}}), kept(1, "text")]),
-        answer(TextContent("a"), provider_data=[kept(1, {"type": "message_delta", "delta": {"stop_sequence": "x"}})]),
+        answer(
+            TextContent("a"),
+            provider_data=[kept(1, {"type": "message_delta", "delta": {"stop_sequence": "x"}})],
+        ),
         answer(TextContent("a"), provider_data=[kept(1, {"type": "text", "text": "", "citations": [1]})]),
     ],
 )
@@ -609,7 +644,9 @@ def test_nothing_is_cached_unasked() -> None:
     assert "cache_control" not in json.dumps(body(CLAUDE, SystemMessage("s", tools_added=[READ]), HI))
 
 
-@pytest.mark.parametrize(("options", "marker"), [({"session_id": "s"}, SHORT), ({"cache_retention": "long"}, LONG)])
+@pytest.mark.parametrize(
+    ("options", "marker"), [({"session_id": "s"}, SHORT), ({"cache_retention": "long"}, LONG)]
+)
 def test_cache_markers(options: dict[str, Any], marker: dict[str, str]) -> None:
     wire = body(CLAUDE, SystemMessage("s", tools_added=[READ, BASH]), UserMessage("one"), HI, **options)
     assert wire["system"] == [{"type": "text", "text": "s", "cache_control": marker}]
@@ -659,14 +696,26 @@ contents = st.lists(
 data = st.builds(
     kept,
     st.integers(-1, 4),
-    st.one_of(texts, st.fixed_dictionaries({"type": st.sampled_from(["text", "x", "tool_use"])}, optional={"y": texts})),
+    st.one_of(
+        texts,
+        st.fixed_dictionaries({"type": st.sampled_from(["text", "x", "tool_use"])}, optional={"y": texts}),
+    ),
 )
 transcripts = st.lists(
     st.one_of(
         st.builds(UserMessage, texts),
         st.builds(SystemMessage, texts),
-        st.builds(lambda content, entries: answer(*content, provider_data=entries), contents, st.lists(data, max_size=3)),
-        st.builds(lambda call, text, error: result(call, TextContent(text), is_error=error), texts, texts, st.booleans()),
+        st.builds(
+            lambda content, entries: answer(*content, provider_data=entries),
+            contents,
+            st.lists(data, max_size=3),
+        ),
+        st.builds(
+            lambda call, text, error: result(call, TextContent(text), is_error=error),
+            texts,
+            texts,
+            st.booleans(),
+        ),
     ),
     max_size=6,
 )
@@ -680,4 +729,6 @@ def test_any_transcript_makes_clean_json_and_is_left_alone(
     request = build_request(model, transcript, StreamOptions(cache_retention=retention, reasoning="low"))
     json.dumps(request.body, ensure_ascii=False, allow_nan=False).encode()
     assert transcript == before
-    assert request == build_request(model, transcript, StreamOptions(cache_retention=retention, reasoning="low"))
+    assert request == build_request(
+        model, transcript, StreamOptions(cache_retention=retention, reasoning="low")
+    )

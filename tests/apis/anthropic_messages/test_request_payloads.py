@@ -190,7 +190,9 @@ def test_requests_equal_the_forerunner_s_save_for_the_rules(shared: Path, target
             rule(case, theirs, ours)
         assert ours["body"] == theirs["body"], name
         assert ours["url"] == theirs["url"]
-        assert {header: ours["headers"].get(header) for header in theirs["headers"]} == theirs["headers"], name
+        assert {header: ours["headers"].get(header) for header in theirs["headers"]} == theirs["headers"], (
+            name
+        )
         assert ours["headers"].get("anthropic-beta") == theirs["headers"].get("anthropic-beta"), name
 
 

@@ -74,12 +74,16 @@ def test_thinking_with_its_signature() -> None:
 
 
 def test_thinking_that_is_not_shown_is_kept_for_its_signature() -> None:
-    _, message = run(answer(begin(0, "thinking", thinking="", signature=""), piece(0, signature="SIG"), over(0)))
+    _, message = run(
+        answer(begin(0, "thinking", thinking="", signature=""), piece(0, signature="SIG"), over(0))
+    )
     assert message.content == [ThinkingContent("", thinking_signature="SIG")]
 
 
 def test_thinking_without_anything_opens_nothing() -> None:
-    _, message = run(answer(begin(0, "thinking", thinking=""), piece(0, signature=""), over(0), *text(1, "a")))
+    _, message = run(
+        answer(begin(0, "thinking", thinking=""), piece(0, signature=""), over(0), *text(1, "a"))
+    )
     assert message.content == [TextContent("a")]
 
 
@@ -100,7 +104,9 @@ def test_tool_call() -> None:
 
 @pytest.mark.parametrize("pieces", [(), ("",), ("{}",)])
 def test_tool_call_without_arguments(pieces: tuple[str, ...]) -> None:
-    assert run(answer(*call(0, *pieces), reason="tool_use"))[1].tool_calls == [ToolCall("toolu_1", "look", {})]
+    assert run(answer(*call(0, *pieces), reason="tool_use"))[1].tool_calls == [
+        ToolCall("toolu_1", "look", {})
+    ]
 
 
 @pytest.mark.parametrize("whole", [{"a": 1}, '{"a": 1}'])
@@ -144,7 +150,7 @@ def test_call_without_an_id_gets_one_that_is_the_same_each_time() -> None:
 
 def test_call_without_a_name_cannot_be_used() -> None:
     _, message = run(answer(begin(0, "tool_use", id="t"), piece(0, partial_json='{"a":1}'), over(0)))
-    assert message.tool_calls[0].arguments_error == "the provider sent a tool call without a name\n\n{\"a\":1}"
+    assert message.tool_calls[0].arguments_error == 'the provider sent a tool call without a name\n\n{"a":1}'
 
 
 # --- several blocks open at once --------------------------------------------------------------------------------------
@@ -353,7 +359,8 @@ def test_refusal_is_an_error_in_the_provider_s_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "kind"), [("sensitive", "filtered"), ("malformed_tool_use", "provider_error"), ("error", "provider_error")]
+    ("raw", "kind"),
+    [("sensitive", "filtered"), ("malformed_tool_use", "provider_error"), ("error", "provider_error")],
 )
 def test_bad_stop_reasons(raw: str, kind: str) -> None:
     _, message = run(answer(*text(0, "a"), reason=raw))
@@ -367,7 +374,9 @@ def test_unknown_stop_reason() -> None:
 
 
 def test_unknown_stop_reason_as_error() -> None:
-    out = translated([start(), *text(0, "a"), end("bored"), STOP], options=StreamOptions(unknown_stop="error"))
+    out = translated(
+        [start(), *text(0, "a"), end("bored"), STOP], options=StreamOptions(unknown_stop="error")
+    )
     assert isinstance(out[-1], Finish) and out[-1].reason == "error"
 
 
@@ -402,7 +411,11 @@ def test_a_sentinel_of_a_gateway() -> None:
 
 # --- errors in the stream ---------------------------------------------------------------------------------------------
 
-OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}, "request_id": "req_1"}
+OVERLOADED = {
+    "type": "error",
+    "error": {"type": "overloaded_error", "message": "busy"},
+    "request_id": "req_1",
+}
 
 
 def test_overloaded_as_first_event_is_a_lone_error_that_may_be_retried() -> None:
@@ -435,8 +448,18 @@ def test_error_in_the_dress_of_another_protocol(error: dict[str, Any]) -> None:
 
 
 def test_counts_are_cumulative_for_each_field() -> None:
-    first = {"input_tokens": 14, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 8, "output_tokens": 1}
-    later = {"input_tokens": 14, "cache_read_input_tokens": 100, "cache_creation_input_tokens": None, "output_tokens": 7}
+    first = {
+        "input_tokens": 14,
+        "cache_read_input_tokens": 100,
+        "cache_creation_input_tokens": 8,
+        "output_tokens": 1,
+    }
+    later = {
+        "input_tokens": 14,
+        "cache_read_input_tokens": 100,
+        "cache_creation_input_tokens": None,
+        "output_tokens": 7,
+    }
     usage = run(sse(start(usage=first), *text(0, "a"), end(usage=later), STOP))[1].usage
     assert (usage.input, usage.cache_read, usage.cache_write, usage.output) == (14, 100, 8, 7)
     assert usage.total_tokens == 129
@@ -459,7 +482,10 @@ def test_hour_long_cache_writes_and_thinking_tokens() -> None:
 
 
 def test_cache_writes_told_by_lifetime_only() -> None:
-    first = {"input_tokens": 5, "cache_creation": {"ephemeral_5m_input_tokens": 1, "ephemeral_1h_input_tokens": 2}}
+    first = {
+        "input_tokens": 5,
+        "cache_creation": {"ephemeral_5m_input_tokens": 1, "ephemeral_1h_input_tokens": 2},
+    }
     usage = run(sse(start(usage=first), *text(0, "a"), end(), STOP))[1].usage
     assert (usage.cache_write, usage.cache_write_1h) == (3, 2)
 
@@ -488,7 +514,11 @@ def test_openrouter_says_what_it_bills() -> None:
 
 def test_tools_of_the_provider_are_kept_in_their_place() -> None:
     use = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search"}
-    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"url": "https://x"}]}
+    result = {
+        "type": "web_search_tool_result",
+        "tool_use_id": "srvtoolu_1",
+        "content": [{"url": "https://x"}],
+    }
     _, message = run(
         answer(
             *text(0, "I search"),
@@ -514,7 +544,11 @@ def test_input_of_a_provider_s_tool_that_is_no_json_is_kept_as_text() -> None:
 
 
 def test_compaction_is_put_together() -> None:
-    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "compaction_delta", "content": "sum"}}
+    delta = {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "compaction_delta", "content": "sum"},
+    }
     more = {**delta, "delta": {"type": "compaction_delta", "content": "mary", "encrypted_content": "E"}}
     _, message = run(answer(begin(0, "compaction", content=None), delta, more, over(0), *text(1, "a")))
     assert kept(message) == [(0, {"type": "compaction", "content": "summary", "encrypted_content": "E"})]
@@ -608,7 +642,9 @@ def test_whole_error() -> None:
 # --- the translator by itself -----------------------------------------------------------------------------------------
 
 
-def translated(chunks: list[Any], model: Model | None = None, options: StreamOptions | None = None) -> list[Draft]:
+def translated(
+    chunks: list[Any], model: Model | None = None, options: StreamOptions | None = None
+) -> list[Draft]:
     setup = TranslatorSetup(model=model or Model(id="claude-x"), options=options or StreamOptions())
     translator = api.translator(setup)
     out: list[Draft] = []
