@@ -50,9 +50,19 @@ _CODE_KINDS: dict[str, ErrorKind] = {
     "rate_limit_reached_error": "rate_limit",
     "resource_exhausted": "rate_limit",
     "too_many_requests": "rate_limit",
+    # AWS names exceptions; in a stream their names begin with a small letter.
+    "accessdeniedexception": "auth",
+    "expiredtokenexception": "auth",
+    "modelnotreadyexception": "overloaded",
+    "serviceunavailableexception": "overloaded",
+    "throttlingexception": "rate_limit",
+    "unrecognizedclientexception": "auth",
 }
 _RETRYABLE_CODES = frozenset(
-    {"server_error", "api_error", "internal_error", "internal_server_error", "timeout_error"}
+    {
+        *("server_error", "api_error", "internal_error", "internal_server_error", "timeout_error"),
+        *("internalserverexception", "modelstreamerrorexception", "modeltimeoutexception"),
+    }
 )
 _NEVER_RETRY_CODES = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
 
@@ -103,7 +113,7 @@ def provider_error(error: Any, *, status: int | None = None, head: ResponseHead 
     """
     fields = error if isinstance(error, dict) else {}
     message = _message(error)
-    code = _code(fields)
+    code = _code(fields) or _amazon_code(head)
     in_head = status is not None
     if status is None:
         status = _numeric_status(fields)
@@ -222,6 +232,12 @@ def _duration_ms(text: str) -> int | None:
     """A duration as Google writes it, such as ``34.07s``, in ms."""
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)s", text)
     return round(float(match[1]) * 1000) if match else None
+
+
+def _amazon_code(head: ResponseHead | None) -> str | None:
+    """The exception that AWS names in a header, as ``ThrottlingException:http://...`` or without the rest."""
+    named = head.headers.get("x-amzn-errortype", "") if head is not None else ""
+    return named.partition(":")[0].strip() or None
 
 
 def _numeric_status(fields: dict[str, Any]) -> int | None:

@@ -180,12 +180,12 @@ class Pipeline:
             buffer[:] = buffer[3:].lstrip(_BLANK)
         if not buffer:
             return []
-        if self._api.framing == "ndjson" and buffer in _JSON:
+        if self._api.framing == "ndjson" and len(buffer) == 1 and buffer.startswith(_JSON):
             return []  # a line, or the beginning of an object that is spread over many
         held = bytes(buffer)
         buffer.clear()
         spread = self._api.framing == "ndjson" and held[1:2] in (b"\n", b"\r")
-        if held.startswith(b"<") or (held.startswith(_JSON) and (spread or self._api.framing == "sse")):
+        if held.startswith(b"<") or (held.startswith(_JSON) and (spread or self._api.framing != "ndjson")):
             self._feed, self._close = self._collect_whole, self._close_whole
             return self._feed(held)
         return self._read_stream(self._make_decoder(), held)
@@ -200,6 +200,10 @@ class Pipeline:
             from pi_stream.wire.ndjson import NDJSONDecoder
 
             return NDJSONDecoder(self._limits.event_bytes)
+        if (framing or self._api.framing) == "eventstream":
+            from pi_stream.wire.eventstream import EventStreamChunks
+
+            return EventStreamChunks(self._limits.event_bytes)
         return SSEDecoder(self._limits.event_bytes, sentinel=self._api.sentinel, raw_json=self._api.raw_json)
 
     # --- error bodies -------------------------------------------------------------------------------------------------

@@ -197,7 +197,7 @@ class EventStreamChunks:
 
     max_frame_bytes: int = 32 * 1024 * 1024
     _frames: EventStreamDecoder = field(init=False, repr=False)
-    _names: dict[str, bytes] = field(factory=dict, init=False, repr=False)  # event types as JSON text
+    _name: tuple[str, bytes] = field(default=("", b'{"":'), init=False, repr=False)  # the last event type, and as JSON
 
     def __attrs_post_init__(self) -> None:
         self._frames = EventStreamDecoder(self.max_frame_bytes)
@@ -231,25 +231,24 @@ class EventStreamChunks:
         kind = headers.get(":event-type")
         if ":exception-type" in headers or headers.get(":message-type") in ("exception", "error"):
             return json.dumps({"exception": _exception(frame)})
-        if not isinstance(kind, str):
-            kind = ""
-        name = self._names.get(kind)
-        if name is None:
-            name = self._names[kind] = b"{" + json.dumps(kind) + b":"
-        return name + (frame.payload or b"{}") + b"}"
+        if kind != self._name[0]:
+            kind = kind if isinstance(kind, str) else ""
+            self._name = kind, b"{" + json.dumps(kind) + b":"
+        return self._name[1] + (frame.payload or b"{}") + b"}"
 
 
 def _exception(frame: Frame) -> dict[str, Any]:
-    """What a frame says went wrong. The payload of an exception should be JSON; a text is taken for the message."""
+    """What a frame says went wrong: texts and numbers. A payload that is no object is taken for the message."""
     headers = frame.headers
     kind = headers.get(":exception-type", headers.get(":error-code"))
-    text = frame.payload.decode("utf-8", "replace")
+    text = frame.payload.decode("utf-8", "replace").strip() or headers.get(":error-message")
     try:
-        payload = json.loads(frame.payload) if text.strip() else headers.get(":error-message")
+        payload = json.loads(frame.payload)
     except DecodeError:
-        payload = text
-    fields = payload if isinstance(payload, dict) else {} if payload is None else {"message": payload}
-    return {**fields, "type": kind if isinstance(kind, str) else "exception"}
+        payload = None
+    fields = payload if isinstance(payload, dict) else {"message": text}
+    told = {name: value for name, value in fields.items() if isinstance(value, str | int | float)}
+    return {**told, "type": kind if isinstance(kind, str) else "exception"}
 
 
 def encode_frame(headers: Mapping[str, HeaderValue], payload: bytes = b"") -> bytes:

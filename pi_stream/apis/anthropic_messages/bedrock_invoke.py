@@ -1,7 +1,7 @@
 """Claude by Amazon Bedrock's invoke stream: events of the Messages api, each in a frame of AWS.
 
-A chunk is ``{"chunk": {"bytes": base64}}``, as the decoder of AWS frames names a payload by its event type, or the payload
-alone. A frame of an exception, ``{"throttlingException": {"message": ...}}``, is an error.
+A chunk is ``{"chunk": {"bytes": base64}}``, a payload under the event type of its frame, or the payload alone. A frame that
+says what went wrong is ``{"exception": {"type": ..., "message": ...}}``.
 
 Source: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModelWithResponseStream.html
 """
@@ -20,6 +20,16 @@ from pi_stream.exceptions import DecodeError
 from pi_stream.wire import json
 
 __all__ = ["InvokeTranslator", "api"]
+
+# The HTTP status that stands for an exception, as the page above lists them: it says whether to try again.
+_STATUS = {
+    "internalserver": 500,
+    "modelstreamerror": 424,
+    "modeltimeout": 408,
+    "serviceunavailable": 503,
+    "throttling": 429,
+    "validation": 400,
+}
 
 
 class InvokeTranslator(MessagesTranslator):
@@ -48,9 +58,11 @@ def _event(chunk: Any) -> Any:
             return json.loads(b64decode(payload["bytes"]))
         except ValueError as problem:
             raise DecodeError(f"a chunk of the invoke stream is no base64: {problem}") from None
-    for name, value in chunk.items():
-        if name.endswith("Exception") and isinstance(value, dict):
-            return {"type": "error", "error": {"type": name, "message": value.get("message") or name}}
+    exception = chunk.get("exception")
+    if isinstance(exception, dict):
+        name = str(exception.get("type")).lower().removesuffix("exception")
+        status = {"status": _STATUS[name]} if name in _STATUS else {}
+        return {"type": "error", "error": {**status, **exception}}
     return chunk
 
 

@@ -60,7 +60,7 @@ class CohereTranslator:
                     and chunk["type"] == "content-delta"
                 )
             except (KeyError, TypeError):
-                plain = False
+                text, plain = "", False
             if plain:
                 out.append((TextDelta if kind == "text" else ThinkingDelta)(blocks.index, text))
             else:

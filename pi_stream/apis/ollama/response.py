@@ -69,7 +69,7 @@ class OllamaTranslator:
                     and "error" not in chunk
                 )
             except (KeyError, TypeError):
-                plain = False
+                text, plain = "", False
             if plain:
                 out.append((TextDelta if kind == "text" else ThinkingDelta)(blocks.index, text))
             else:

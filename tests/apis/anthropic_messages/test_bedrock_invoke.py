@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anthropic_bodies import STOP, end, start, text
+from anthropic_bodies import CUTS, STOP, end, start, text
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pi_stream import decode
 from pi_stream.apis import get_api
 from pi_stream.apis.base import TranslatorSetup
 from pi_stream.events import Draft, Event, Finish
@@ -20,7 +21,6 @@ from pi_stream.guard import Guard
 from pi_stream.messages import AssistantMessage
 from pi_stream.models import Model
 from pi_stream.testing import check_events
-from pi_stream.wire.eventstream import EventStreamDecoder
 
 API = get_api("bedrock-invoke")
 MODEL = Model(id="anthropic.claude-x-v1:0", api="bedrock-invoke", provider="amazon-bedrock")
@@ -50,11 +50,21 @@ def test_payloads_with_and_without_the_type_of_their_frame() -> None:
     assert (named[1].text, named[1].stop_reason) == ("Hello", "stop")
 
 
-def test_exception_frame() -> None:
-    _, message = run([payload(start()), {"throttlingException": {"message": "slow down"}}])
-    assert (message.stop_reason, message.error_message) == ("error", "slow down")
-    assert message.error_cause is not None
-    assert message.error_cause.provider_code == "throttlingException"
+@pytest.mark.parametrize(
+    ("exception", "kind", "retryable"),
+    [
+        ("throttlingException", "rate_limit", True),
+        ("serviceUnavailableException", "overloaded", True),
+        ("internalServerException", "provider_error", True),
+        ("validationException", "provider_error", False),
+    ],
+)
+def test_exception_frame(exception: str, kind: str, retryable: bool) -> None:
+    _, message = run([payload(start()), {"exception": {"type": exception, "message": "no"}}])
+    assert (message.stop_reason, message.error_message) == ("error", "no")
+    cause = message.error_cause
+    assert cause is not None
+    assert (cause.kind, cause.retryable, cause.provider_code) == (kind, retryable, exception)
 
 
 @pytest.mark.parametrize("broken", ["%%%", b64encode(b"{").decode(), "a"])
@@ -68,11 +78,14 @@ def test_payload_that_is_no_base64_of_json(broken: str) -> None:
 
 
 def test_recorded_answer(shared: Path) -> None:
-    body = shared / "recordings" / "other" / "amazon-bedrock-claude-sonnet-4-5-v1-after-tool" / "body.bin"
-    if not body.exists():
-        pytest.skip(f"no recording: {body}")
-    frames = EventStreamDecoder().feed(body.read_bytes())
-    _, message = run([{str(frame.headers[":event-type"]): json.loads(frame.payload)} for frame in frames])
+    place = shared / "recordings" / "other" / "amazon-bedrock-claude-sonnet-4-5-v1-after-tool" / "body.bin"
+    if not place.exists():
+        pytest.skip(f"no recording: {place}")
+    body = place.read_bytes()
+    events = decode(body, api="bedrock-invoke")
+    for cut in CUTS:
+        assert decode(body, api="bedrock-invoke", cut=cut) == events
+    message = check_events(events)
     assert (message.text, message.stop_reason) == ("umbrella", "stop")
     assert (message.usage.input, message.usage.output) == (791, 5)
 
@@ -80,7 +93,7 @@ def test_recorded_answer(shared: Path) -> None:
 @given(
     st.recursive(
         st.none() | st.text(),
-        lambda inner: st.dictionaries(st.sampled_from(["chunk", "bytes", "aException"]), inner),
+        lambda inner: st.dictionaries(st.sampled_from(["chunk", "bytes", "exception", "type"]), inner),
     )
 )
 def test_hostile_chunks(chunk: Any) -> None:

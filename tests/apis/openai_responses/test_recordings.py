@@ -24,7 +24,7 @@ class Rule:
 
 
 RULES = {
-    "end-at-first-final-response": Rule(
+    "one-answer-a-body": Rule(
         ("azure-openai-gpt-5-1-codex-max-parallel-tools",), frozenset({"text", "calls", "usage", "totalTokens"})
     ),
     "incomplete-without-reason": Rule(("live-aimock-length",), frozenset({"stop"})),
@@ -82,7 +82,9 @@ def test_signatures_equal_the_forerunner_s(
     for recording in cases:
         if recording.forerunner is None or recording.name in different:
             continue
-        ours, theirs = messages[recording.name].content, recording.forerunner["content"]
+        ours = messages[recording.name].content
+        # A text block opens with its first piece: one that stayed empty is none.
+        theirs = [block for block in recording.forerunner["content"] if block.get("text") != ""]
         assert [block.type for block in ours] == [block["type"] for block in theirs], recording.name
         for block, other in zip(ours, theirs, strict=True):
             for ours_name, theirs_name in (
