@@ -28,11 +28,18 @@ if TYPE_CHECKING:
     from pi_stream.client import build_request as build_request
     from pi_stream.client import complete as complete
     from pi_stream.client import stream as stream
+    from pi_stream.context_size import ContextSize as ContextSize
+    from pi_stream.context_size import context_tokens as context_tokens
     from pi_stream.engine.decode import decode as decode
     from pi_stream.engine.generator import GeneratorRequest as GeneratorRequest
     from pi_stream.engine.stream import AssistantStream as AssistantStream
     from pi_stream.events import *  # noqa: F403
     from pi_stream.exceptions import *  # noqa: F403
+    from pi_stream.handover import Change as Change
+    from pi_stream.handover import Handover as Handover
+    from pi_stream.handover import HandoverPolicy as HandoverPolicy
+    from pi_stream.handover import IdRule as IdRule
+    from pi_stream.handover import hand_over as hand_over
     from pi_stream.http import HttpRequest as HttpRequest
     from pi_stream.http import ResponseHead as ResponseHead
     from pi_stream.messages import *  # noqa: F403
@@ -61,6 +68,7 @@ _NAMES = {
     "apis": ("api_ids", "register_api"),
     "apis.base": ("Api",),
     "client": ("Client", "build_request", "complete", "stream"),
+    "context_size": ("ContextSize", "context_tokens"),
     "engine.decode": ("decode",),
     "engine.generator": ("GeneratorRequest",),
     "engine.stream": ("AssistantStream",),
@@ -85,6 +93,7 @@ _NAMES = {
     ),
     "exceptions": (
         "ConfigError",
+        "ContextOverflowError",
         "DecodeError",
         "MissingExtraError",
         "MissingKeyError",
@@ -94,6 +103,7 @@ _NAMES = {
         "StreamError",
         "TransportError",
     ),
+    "handover": ("Change", "Handover", "HandoverPolicy", "IdRule", "hand_over"),
     "http": ("HttpRequest", "ResponseHead"),
     "messages": (
         "AgentMessage",

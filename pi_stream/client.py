@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 import time
@@ -14,14 +15,16 @@ from attrs import evolve, fields_dict
 
 from pi_stream.apis import get_api
 from pi_stream.apis.base import Api, TranslatorSetup
+from pi_stream.context_size import context_tokens
 from pi_stream.engine.fallback import FallbackSource
 from pi_stream.engine.generator import GeneratorRequest, GeneratorSource
 from pi_stream.engine.retry import RetryingSource
 from pi_stream.engine.run import Exchange, HttpSource
 from pi_stream.engine.source import FailedSource, Source
 from pi_stream.engine.stream import AssistantStream
-from pi_stream.exceptions import ConfigError, MissingKeyError
+from pi_stream.exceptions import ConfigError, ContextOverflowError, MissingKeyError
 from pi_stream.guard import Guard
+from pi_stream.handover import HandoverPolicy, hand_over
 from pi_stream.http import HttpRequest
 from pi_stream.messages import (
     AgentMessage,
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     import aiohttp
 
 __all__ = ["Client", "ContextLike", "build_request", "complete", "stream"]
+
+logger = logging.getLogger("pi_stream")
 
 ContextLike = Context | Sequence[AgentMessage] | str
 """What a request is about: a context, a list of messages, or the text of one user message."""
@@ -215,16 +220,17 @@ class Client:
             details = {"provider": provider.id, "model": model.id}
             unknown = Diagnostic(type="unknown_model", timestamp=head.timestamp, details=details)
             head.diagnostics = [*(head.diagnostics or ()), unknown]
-        messages = convert_to_llm(context.transcript())
+        if provider.generate is None and provider.runtime is None:
+            model = located(provider, model, self._base_urls.get(provider.id))
+            head.api = model.api
+        messages = _handed_over(context, model, options)
+        _refuse_overflow(messages, model, options)
         tools = _tools(messages)
         if provider.generate is not None:
             request = GeneratorRequest(
                 model=model, messages=messages, tools=tools, options=options, context=context
             )
             return GeneratorSource(provider.generate, request, _guard(head, options, time.monotonic()))
-        if provider.runtime is None:
-            model = located(provider, model, self._base_urls.get(provider.id))
-            head.api = model.api
         api = _api(provider, model)
         setup = TranslatorSetup(model=model, tools=tools, options=options, timestamp=head.timestamp)
 
@@ -322,7 +328,32 @@ def build_request(
         raise ConfigError(f"the provider {provider.id!r} is a generator: it sends no request")
     found = located(provider, found)
     given = keyed(provider, options or StreamOptions(), None, required=False)
-    return _api(provider, found).build_request(found, convert_to_llm(as_context(context).transcript()), given)
+    messages = _handed_over(as_context(context), found, given)
+    return _api(provider, found).build_request(found, messages, given)
+
+
+def _handed_over(context: Context, model: Model, options: StreamOptions) -> list[Message]:
+    """The plain messages of a context, fit for a model."""
+    handover = hand_over(convert_to_llm(context.transcript()), model, options.handover or HandoverPolicy())
+    if handover.changes:
+        logger.debug("hand-over to %s/%s: %d changes", model.provider, model.id, len(handover.changes))
+    return handover.messages
+
+
+def _refuse_overflow(messages: Sequence[Message], model: Model, options: StreamOptions) -> None:
+    """Refuse what cannot fit, before it is sent: some servers would cut it without a word.
+
+    Raises:
+        ContextOverflowError: There is no room for even one token of an answer.
+    """
+    if not options.check_context or not model.context_window:
+        return
+    size = context_tokens(messages, model)
+    if size.is_full:
+        raise ContextOverflowError(
+            f"the messages take about {size.tokens:,} tokens, and the context window of {model.provider}/{model.id} "
+            f"is {size.window:,}: shorten them (`check_context=False` sends them all the same)"
+        )
 
 
 def _api(provider: Provider, model: Model) -> Api:

@@ -4,6 +4,7 @@
 
     PiStreamError
     ├── ConfigError              a setting, key, provider or model that cannot work
+    │   ├── ContextOverflowError the history cannot fit the model's context window
     │   ├── MissingExtraError    an optional package is not installed
     │   └── MissingKeyError      a provider needs a key and has none
     ├── SerializationError       JSON that is not what the message model says (names the JSON path)
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConfigError",
+    "ContextOverflowError",
     "DecodeError",
     "MissingExtraError",
     "MissingKeyError",
@@ -42,6 +44,10 @@ class PiStreamError(Exception):
 
 class ConfigError(PiStreamError):
     """A setting, key, provider or model that cannot work. The message says what is wrong and what to do."""
+
+
+class ContextOverflowError(ConfigError):
+    """The history cannot fit the model's context window. The message says how much it takes."""
 
 
 class MissingExtraError(ConfigError):

@@ -277,9 +277,11 @@ class Guard:
 
     def _finished_call(self, block: ToolCallBlock, end: BlockEnd, out: list[Event]) -> ToolCall:
         raw = block.raw()
-        if end.content is not None and end.content != raw:
-            if not raw.strip() or parse_arguments(raw) != parse_arguments(end.content):
-                raw = self._reconcile(end.content_index, block, raw, end.content, out)
+        if end.content is not None and end.content.strip() and end.content != raw:
+            blank = not raw.strip()
+            if blank or parse_arguments(raw) != parse_arguments(end.content):
+                final = raw + end.content if blank else end.content
+                raw = self._reconcile(end.content_index, block, raw, final, out)
         arguments, error = parse_arguments(raw)
         if end.error is not None:
             arguments, error = {}, f"{end.error}\n\n{raw}"

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from attrs import Attribute, field, frozen
 
 from pi_stream.exceptions import ConfigError
+from pi_stream.handover import HandoverPolicy
 from pi_stream.http import HttpRequest, ResponseHead
 from pi_stream.models import REASONING_LEVELS, Model, ReasoningLevel
 
@@ -151,6 +152,8 @@ class StreamOptions:
         headers: Merged last, case-insensitively; None removes a default header.
         metadata: For the provider's own records, where it has such a field.
         extra_body: Merged into the JSON body last.
+        handover: What becomes of parts of the history that the model cannot take; None for the defaults.
+        check_context: Whether a prompt that cannot fit the model's context window is refused before it is sent.
         limits: Bounds in time and size.
         retries: When to try again.
         unknown_stop: What an unknown stop value means: ``stop`` with a diagnostic, or ``error``.
@@ -183,6 +186,10 @@ class StreamOptions:
     )
     metadata: dict[str, Any] | None = field(default=None, validator=_optional(dict, "a dict"))
     extra_body: dict[str, Any] | None = field(default=None, validator=_optional(dict, "a dict"))
+    handover: HandoverPolicy | None = field(
+        default=None, validator=_optional(HandoverPolicy, "a HandoverPolicy")
+    )
+    check_context: bool = True
     limits: Limits = field(factory=Limits)
     retries: RetryPolicy = field(factory=RetryPolicy)
     unknown_stop: Literal["stop", "error"] = field(default="stop", validator=_one_of("stop", "error"))

@@ -21,7 +21,9 @@ from pi_stream.testing import check_events
 CUTS = (1, 2, 3, 7, 64)
 
 
-def events_of(body: bytes, model: Model, cut: int | None = None, status: int = 200, **options: Any) -> list[Event]:
+def events_of(
+    body: bytes, model: Model, cut: int | None = None, status: int = 200, **options: Any
+) -> list[Event]:
     """All events of a body, fed whole or ``cut`` bytes at a time; the model names the api."""
     setup = TranslatorSetup(model=model, options=StreamOptions(**options))
     head = AssistantMessage(api=model.api, provider=model.provider, model=model.id, timestamp=0)
@@ -46,10 +48,10 @@ def message_of(body: bytes, model: Model, **setup: Any) -> AssistantMessage:
     return check_events(checked(body, model, **setup))
 
 
-def check_every_prefix(body: bytes, complete_at: int, model: Model) -> None:
+def check_every_prefix(body: bytes, complete_at: int, model: Model, begin: int = 0) -> None:
     """Cut off before ``complete_at`` the answer is a truncated one that keeps its content; from there on a success."""
     whole = events_of(body, model)
-    for end in range(len(body)):
+    for end in range(begin, len(body)):
         events = events_of(body[:end], model)
         message = check_events(events)
         streamed = deltas(events)
@@ -101,7 +103,8 @@ def anything(names: Iterable[str]) -> st.SearchStrategy[Any]:
     return st.recursive(
         leaves,
         lambda inner: st.one_of(
-            st.lists(inner, max_size=3), st.dictionaries(st.one_of(words, st.text(max_size=1)), inner, max_size=4)
+            st.lists(inner, max_size=3),
+            st.dictionaries(st.one_of(words, st.text(max_size=1)), inner, max_size=4),
         ),
         max_leaves=8,
     )

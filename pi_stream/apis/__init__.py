@@ -16,6 +16,7 @@ __all__ = ["api_ids", "get_api", "register_api"]
 _MODULES = {
     "anthropic-messages": "pi_stream.apis.anthropic_messages",
     "azure-openai-responses": "pi_stream.apis.azure_openai_responses",
+    "bedrock-converse-stream": "pi_stream.apis.bedrock",
     "bedrock-invoke": "pi_stream.apis.anthropic_messages.bedrock_invoke",
     "cohere-chat": "pi_stream.apis.cohere",
     "google-generative-ai": "pi_stream.apis.google",
@@ -24,6 +25,7 @@ _MODULES = {
     "ollama": "pi_stream.apis.ollama",
     "openai-completions": "pi_stream.apis.openai_completions",
     "openai-responses": "pi_stream.apis.openai_responses",
+    "pi-messages": "pi_stream.apis.pi_messages",
 }
 _registered: dict[str, Api] = {}
 

@@ -186,7 +186,10 @@ class Calls:
         calls: All of them, in the order they came.
     """
 
-    __slots__ = ("_blocks", "_by_id", "_by_index", "_free_text", "_last", "_made_up_id", "_waiting", "calls")
+    __slots__ = (
+        *("_blocks", "_by_id", "_by_index", "_followed", "_free_text", "_last", "_made_up_id", "_waiting"),
+        "calls",
+    )
 
     def __init__(
         self, blocks: Blocks, made_up_id: Callable[[int], str], free_text: dict[str, str] | None = None
@@ -198,6 +201,7 @@ class Calls:
         self._by_id: dict[str, Call] = {}
         self._by_index: dict[int, Call] = {}
         self._last: Call | None = None
+        self._followed = False  # something else came after the last fragment
         self._waiting: deque[Call] = deque()  # calls that may not have started yet
 
     def add(self, fragment: Fragment, out: list[Draft]) -> Call:
@@ -208,6 +212,7 @@ class Calls:
             self.calls.append(call)
             self._waiting.append(call)
         self._last = call
+        self._followed = False
         if fragment.id is not None:
             self._by_id.setdefault(fragment.id, call)
             if call.block is None:
@@ -226,6 +231,7 @@ class Calls:
 
     def settle(self, out: list[Draft]) -> None:
         """Something else follows: start the calls whose names have come, so that the order stays that of the provider."""
+        self._followed = True
         self._settle(None, out)
 
     def usable(self) -> bool:
@@ -237,14 +243,15 @@ class Calls:
 
         Args:
             out: Where the ends go.
-            cut: The answer was cut by a limit: the free text of the last call stays open, so that it is no valid call.
+            cut: The answer was cut by a limit. If a call was the last thing that came, it is marked where its text does
+                not show that: free text stays open, and without any arguments it gets an error.
         """
         for call in self.calls:
             if call.block is None:
                 self._start(call, out)
                 if call.size:  # in vain it waited for a name
                     self._say(call, call.text, out)
-            cut_off = cut and call is self._last
+            cut_off = cut and call is self._last and not self._followed
             if call.custom:
                 rest = self._wrap(call, "") + ("" if cut_off else '"}')
                 if rest:

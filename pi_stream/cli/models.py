@@ -1,4 +1,4 @@
-"""``pi-stream models``: the providers and models that are known, and which keys are set."""
+"""``pi-stream models``: the providers and models that are known, which keys are set, and whether they work."""
 
 from __future__ import annotations
 
@@ -11,16 +11,34 @@ from attrs import evolve, frozen
 from pi_stream.cli._console import FAILED, OK, Commands, mask_url, note, use_utf8
 
 if TYPE_CHECKING:
+    from pi_stream.catalog import CatalogEntry
+    from pi_stream.check import ConnectionCheck
     from pi_stream.models import Model
     from pi_stream.providers.base import Provider
+    from pi_stream.providers.registry import Registry
 
 __all__ = ["add_to", "execute"]
 
 _DESCRIPTION = """\
-List the providers and the models that are known, and which keys are set (never the keys).
+List the providers that are known, and which keys are set (never the keys).
+With QUERY, list the models in whose name all its words occur, or all models of the providers it names.
 
-A model is named provider/model. Models that are not listed work too: a provider knows its own best.
+A model is named provider/model. Models that are not listed work too: a provider knows its own best. Prices are USD per
+million tokens; a + marks those that rise with the prompt. A star marks what the sources of the catalog do not agree
+about: --json shows the value of each.
 """
+
+
+@frozen
+class Known:
+    """A model that is known, and its catalog entry, unless the provider describes it itself."""
+
+    model: Model
+    entry: CatalogEntry | None = None
+
+    def mark(self, key: str) -> str:
+        """A star where the sources differ about a key."""
+        return "*" if self.entry is not None and key in self.entry.disputed else ""
 
 
 @frozen
@@ -28,73 +46,100 @@ class Entry:
     """A provider and those of its models that are asked for."""
 
     provider: Provider
-    models: tuple[Model, ...]
+    models: tuple[Known, ...]
 
 
 def add_to(commands: Commands, parent: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser = commands.add_parser(
         "models",
-        help="list providers, models, and which keys are set",
+        help="list providers and models, or check a provider",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=[parent],
     )
-    parser.add_argument(
-        "query", metavar="QUERY", nargs="?", default="", help="part of a provider or model name"
-    )
+    parser.add_argument("query", metavar="QUERY", nargs="*", help="words of a provider or model name")
     parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument(
+        "--check", metavar="PROVIDER[/MODEL]", help="ask a provider whether key, address and model are right"
+    )
     parser.set_defaults(execute=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print what is known. 1 when a query finds nothing."""
-    entries = [found for entry in _entries() if (found := _matching(entry, arguments.query.casefold()))]
+    """Print what is known, or what a provider says. 1 when a query finds nothing, or when something is wrong."""
+    if arguments.check is not None:
+        return _check(arguments.check, as_json=arguments.json)
+    query = " ".join(arguments.query)
+    entries = list(_entries(query))
     if arguments.json:
-        from pi_stream.serialization import dumps
-
-        use_utf8()
-        print(dumps([_as_json(entry) for entry in entries], indent=2))
+        _print_json([_as_json(entry) for entry in entries])
     else:
-        _print_tables(entries)
-    if arguments.query and not entries:
-        note(f"pi-stream models: nothing is known by the name {arguments.query!r}")
+        _print_tables(entries, with_models=bool(query))
+    if query and not entries:
+        note(f"pi-stream models: nothing is known by the name {query!r}")
         return FAILED
     return OK
 
 
-def _entries() -> Iterator[Entry]:
+def _entries(query: str) -> Iterator[Entry]:
+    """The providers that are asked for, each with the models that are."""
     from pi_stream.exceptions import ConfigError
-    from pi_stream.providers.registry import Registry, merged
+    from pi_stream.providers.registry import Registry
 
     registry = Registry()
     for name in registry.ids():
         try:
             provider = registry.provider(name)
-        except (
-            ConfigError,
-            ImportError,
-        ) as error:  # of somebody else's package: the others can still be used
+        except (ConfigError, ImportError) as error:  # of somebody else's package: the others can still be used
             note(f"pi-stream models: {name}: {error}")
             continue
-        yield Entry(provider, tuple(merged(provider, model) for model in provider.models))
+        asked = query.casefold() in f"{provider.id}\n{provider.name}".casefold()
+        models = tuple(_models(registry, provider, "" if asked else query))
+        if asked or models:
+            yield Entry(provider, models)
 
 
-def _matching(entry: Entry, query: str) -> Entry | None:
-    """The entry with the models that match; all of them if the provider does."""
-    if query in entry.provider.id.casefold() or query in entry.provider.name.casefold():
-        return entry
-    models = tuple(
-        model
-        for model in entry.models
-        if query in f"{model.provider}/{model.id}".casefold() or query in model.name.casefold()
-    )
-    return evolve(entry, models=models) if models else None
+def _models(registry: Registry, provider: Provider, query: str) -> Iterator[Known]:
+    """What the provider says of its models itself, then the catalog."""
+    from pi_stream.catalog import matches
+    from pi_stream.providers.registry import api_of, merged
+
+    for model in provider.models:
+        if matches(query, provider.id, model.id, model.name):
+            yield Known(merged(provider, model))
+    own = {model.id for model in provider.models}
+    for entry in registry.catalog.search(query, [provider.id]):
+        if entry.model.id not in own:
+            yield Known(merged(provider, entry.for_api(api_of(provider))), entry)
+
+
+def _check(spec: str, *, as_json: bool) -> int:
+    import anyio
+
+    from pi_stream.client import Client
+    from pi_stream.serialization import to_json
+
+    async def ask() -> ConnectionCheck:
+        async with Client() as client:
+            return await client.check(spec)
+
+    found = anyio.run(ask)
+    if as_json:
+        _print_json(to_json(found))
+    else:
+        print(found)
+    return OK if found.ok else FAILED
+
+
+def _print_json(value: Any) -> None:
+    from pi_stream.serialization import dumps
+
+    use_utf8()
+    print(dumps(value, indent=2))
 
 
 def _as_json(entry: Entry) -> dict[str, Any]:
-    from pi_stream.serialization import to_json
-
     provider = entry.provider
     return {
         "provider": provider.id,
@@ -104,10 +149,20 @@ def _as_json(entry: Entry) -> dict[str, Any]:
         "keyEnv": list(provider.key_env),
         "keyRequired": provider.key_required,
         "keySet": _key_variable(provider) is not None,
-        "models": [
-            to_json(evolve(model, headers=None, base_url=mask_url(model.base_url))) for model in entry.models
-        ],
+        "models": [_model_as_json(known) for known in entry.models],
     }
+
+
+def _model_as_json(known: Known) -> dict[str, Any]:
+    from pi_stream.serialization import to_json
+
+    model = known.model
+    shown: dict[str, Any] = to_json(evolve(model, headers=None, base_url=mask_url(model.base_url)))
+    if known.entry is not None:
+        shown["sources"] = known.entry.sources
+        if known.entry.disputed:
+            shown["disputed"] = known.entry.disputed
+    return shown
 
 
 # --- what a provider is -----------------------------------------------------------------------------------------------
@@ -143,14 +198,16 @@ def _key_variable(provider: Provider) -> str | None:
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def _print_tables(entries: Sequence[Entry]) -> None:
+def _print_tables(entries: Sequence[Entry], *, with_models: bool) -> None:
     if not entries:
         return
     _print_table(("PROVIDER", "API", "BASE URL", "KEY", "MODELS"), map(_provider_row, entries))
-    models = [model for entry in entries for model in entry.models]
-    if models:
-        print()
-        header = ("MODEL", "NAME", "CONTEXT", "OUTPUT", "$/M IN", "$/M OUT", "REASONING", "INPUT")
+    print()
+    models = [known for entry in entries for known in entry.models]
+    if not with_models:
+        print("pi-stream models QUERY lists models, pi-stream models --check PROVIDER tries a key.")
+    elif models:
+        header = ("MODEL", "NAME", "CONTEXT", "OUTPUT", "$/M IN", "$/M OUT", "$/M CACHED", "REASONING", "INPUT")
         _print_table(header, map(_model_row, models))
 
 
@@ -173,17 +230,34 @@ def _key(provider: Provider) -> str:
     return f"{found} (set)" if found else f"{' or '.join(provider.key_env)} (not set)"
 
 
-def _model_row(model: Model) -> tuple[str, ...]:
+def _model_row(known: Known) -> tuple[str, ...]:
+    model, mark = known.model, known.mark
+    tiered = "+" if model.cost.tiers else ""
     return (
         f"{model.provider}/{model.id}",
         model.name,
-        f"{model.context_window:,}" if model.context_window else "?",
-        f"{model.max_tokens:,}" if model.max_tokens else "?",
-        f"{model.cost.input:g}",
-        f"{model.cost.output:g}",
-        "yes" if model.reasoning else "no",
-        ", ".join(model.input),
+        _count(model.context_window) + mark("contextWindow"),
+        _count(model.max_tokens) + mark("maxTokens"),
+        f"{model.cost.input:g}{tiered}{mark('cost.input')}",
+        f"{model.cost.output:g}{tiered}{mark('cost.output')}",
+        f"{model.cost.cache_read:g}{tiered}{mark('cost.cacheRead')}",
+        _reasoning(model) + mark("reasoning"),
+        ", ".join(model.input) + mark("input"),
     )
+
+
+def _count(tokens: int) -> str:
+    return f"{tokens:,}" if tokens else "?"
+
+
+def _reasoning(model: Model) -> str:
+    """The levels that a model knows, from the first to the last."""
+    from pi_stream.apis._reasoning import supported_levels
+
+    levels = supported_levels(model)
+    if not model.reasoning or not levels:
+        return "no"
+    return levels[0] if len(levels) == 1 else f"{levels[0]}..{levels[-1]}"
 
 
 def _print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

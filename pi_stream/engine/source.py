@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from pi_stream.events import Event, Finish
-from pi_stream.exceptions import ConfigError, MissingKeyError
+from pi_stream.exceptions import ConfigError, ContextOverflowError, MissingKeyError
 from pi_stream.guard import Guard
 from pi_stream.messages import AssistantMessage, ErrorCause, ErrorKind
 
@@ -61,6 +61,8 @@ def config_error(error: ConfigError) -> Finish:
     """The end of a stream that could not even begin: a missing key, an unknown provider, a missing package."""
     kind: ErrorKind = "auth" if isinstance(error, MissingKeyError) else "config"
     cause = ErrorCause(kind=kind, phase="connect", origin="caller")
+    if isinstance(error, ContextOverflowError):
+        cause.kind, cause.overflow = "overflow", True
     return Finish("error", str(error), cause)
 
 

@@ -8,35 +8,40 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 from attrs import evolve
 
 from pi_stream.apis.base import Api
+from pi_stream.catalog import Catalog
 from pi_stream.exceptions import ConfigError
 from pi_stream.models import Model
 from pi_stream.providers.base import Provider, from_environment
 
-__all__ = ["Registry", "located", "register"]
+__all__ = ["Registry", "api_of", "located", "merged", "register"]
 
 ENTRY_POINT_GROUP = "pi_stream.providers"
 
-_MODULES = {
-    "anthropic": "pi_stream.providers.anthropic",
-    "azure": "pi_stream.providers.azure",
-    "azure-openai-responses": "pi_stream.providers.azure_openai_responses",
-    "cohere": "pi_stream.providers.cohere",
-    "google": "pi_stream.providers.google",
-    "google-vertex": "pi_stream.providers.vertex",
-    "local": "pi_stream.providers.local",
-    "minimax": "pi_stream.providers.minimax",
-    "mistral": "pi_stream.providers.mistral",
-    "ollama": "pi_stream.providers.ollama",
-    "openai": "pi_stream.providers.openai",
-    "openai-responses": "pi_stream.providers.openai_responses",
-    "scripted": "pi_stream.providers.scripted",
-    "xai": "pi_stream.providers.xai",
-}
+_NO_VENDORS = ("base", "local_server", "registry")
+_RENAMED = {"vertex": "google-vertex"}
+
+
+def _built_in() -> dict[str, str]:
+    """The built-in providers: id to module, which is loaded on first use.
+
+    Each is a module of this folder, whose name is the id with ``_`` for ``-``.
+    """
+    names = (module.name for module in iter_modules([str(Path(__file__).parent)]))
+    return {
+        _RENAMED.get(name, name.replace("_", "-")): f"pi_stream.providers.{name}"
+        for name in names
+        if not name.startswith("_") and name not in _NO_VENDORS
+    }
+
+
+_MODULES = _built_in()
 _registered: dict[str, Provider] = {}
 
 
@@ -51,10 +56,12 @@ class Registry:
 
     Args:
         providers: The client's own.
+        catalog: What is known of models that a provider does not describe itself.
     """
 
-    def __init__(self, providers: Iterable[Provider] = ()) -> None:
+    def __init__(self, providers: Iterable[Provider] = (), catalog: Catalog | None = None) -> None:
         self._own = {provider.id: provider for provider in providers}
+        self.catalog = catalog or Catalog()
         self._installed: dict[str, Any] | None = None
 
     def ids(self) -> list[str]:
@@ -107,6 +114,9 @@ class Registry:
         for model in provider.models:
             if model.id == id:
                 return provider, merged(provider, model), True
+        known = self.catalog.lookup(provider.id, id, api_of(provider))
+        if known is not None:
+            return provider, merged(provider, known), True
         # Nothing is known of it, so nothing is taken away from it: images go through.
         return provider, merged(provider, Model(id=id, input=("text", "image"))), False
 
@@ -132,14 +142,18 @@ class Registry:
         return provider
 
 
+def api_of(provider: Provider) -> str:
+    """The id of a provider's protocol."""
+    return provider.api.id if isinstance(provider.api, Api) else provider.api
+
+
 def merged(provider: Provider, model: Model) -> Model:
     """The model with what its provider says merged in; what the model says itself wins."""
-    api = provider.api.id if isinstance(provider.api, Api) else provider.api
     return evolve(
         model,
         name=model.name or model.id,
         provider=provider.id,
-        api=model.api or api,
+        api=model.api or api_of(provider),
         headers={**provider.headers, **(model.headers or {})},
         compat={**provider.quirks, **(model.compat or {})},
     )
@@ -161,7 +175,9 @@ def located(provider: Provider, model: Model, base_url: str | None = None) -> Mo
         url = provider.locate(os.environ) if provider.locate is not None else provider.base_url
         url = re.sub(r"{(\w+)}", lambda match: _variable(provider, match[1]), url)
     model = evolve(model, base_url=url)
-    return model if provider.configure is None else provider.configure(model, os.environ)
+    if provider.configure is not None:
+        model = provider.configure(model, os.environ)
+    return evolve(model, base_url=base_url) if base_url else model
 
 
 def _variable(provider: Provider, name: str) -> str:

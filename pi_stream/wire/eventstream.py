@@ -197,7 +197,9 @@ class EventStreamChunks:
 
     max_frame_bytes: int = 32 * 1024 * 1024
     _frames: EventStreamDecoder = field(init=False, repr=False)
-    _name: tuple[str, bytes] = field(default=("", b'{"":'), init=False, repr=False)  # the last event type, and as JSON
+    _name: tuple[str, bytes] = field(
+        default=("", b'{"":'), init=False, repr=False
+    )  # the last event type, and as JSON
 
     def __attrs_post_init__(self) -> None:
         self._frames = EventStreamDecoder(self.max_frame_bytes)

@@ -11,10 +11,10 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "pi_stream"
 
 # What each part may import, itself included. A part is a module, or a package with everything in it.
-VALUES = {"exceptions", "usage", "models", "http", "messages", "options"}
+VALUES = {"_text", "exceptions", "usage", "models", "http", "messages", "handover", "context_size", "options"}
 SANS_IO = VALUES | {"events", "partial_json", "wire", "apis", "reducer", "guard"}
 ENGINE = SANS_IO | {"version", "_json_rules", "serialization", "transport", "engine"}
-CLIENT = ENGINE | {"providers", "client"}
+CLIENT = ENGINE | {"catalog", "providers", "client"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     # values and folding: attrs only
@@ -25,7 +25,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "http": {"exceptions"},
     "partial_json": {"exceptions"},
     "messages": {"exceptions", "usage", "partial_json"},
-    "options": {"exceptions", "usage", "models", "http", "messages"},
+    "_text": set(),
+    "handover": {"_text", "exceptions", "usage", "models", "messages", "handover"},
+    "context_size": {"exceptions", "usage", "models", "messages"},
+    "options": {"exceptions", "usage", "models", "http", "messages", "handover"},
     "events": {"exceptions", "usage", "messages"},
     "reducer": {"exceptions", "usage", "messages", "events", "partial_json"},
     "guard": {"exceptions", "usage", "messages", "events", "partial_json", "reducer"},
@@ -38,7 +41,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "transport": {"version", "exceptions", "http", "options", "wire", "transport"},
     "engine": ENGINE,
     # what users hold
-    "providers": ENGINE | {"providers"},
+    "catalog": {"exceptions", "usage", "models", "serialization", "catalog"},
+    "providers": ENGINE | {"catalog", "providers"},
     "client": CLIENT,
     # around it
     "testing": CLIENT | {"testing"},

@@ -85,9 +85,10 @@ def fragments(draw: st.DrawFn, style: str, index: int, id: str, name: str, text:
         said = [piece("", index=index, id=id, name=each) for each in draw(cut_up(name)) if each]
         return said + [piece(each, index=index) for each in pieces]
     if style == "name late":
-        at = draw(st.integers(0, len(pieces)))
-        said = [piece(each, index=index) for each in pieces]
-        return [*said[:at], piece("", index=index, id=id, name=name), *said[at:]]
+        # An index and an id announce the call.
+        at = draw(st.integers(1, len(pieces)))
+        said = [piece(pieces[0], index=index, id=id)] + [piece(each, index=index) for each in pieces[1:]]
+        return [*said[:at], piece("", index=index, name=name), *said[at:]]
     if style == "id changes":
         return [piece("", **first, name=name)] + [piece(each, index=index, id=f"{id}?") for each in pieces]
     if style == "whole":

@@ -306,6 +306,28 @@ def test_another_end_mark() -> None:
     assert run([b"data: [DONE]"], sentinel=None)[0] == []
 
 
+RAW = b'data: 1\n\n{\r\n  "error": {"a": 1}\r\n}\r\n\r\ndata: 2\nid: 3\n\n{"b": 2}'
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("form", ["feed", "data"])
+def test_json_outside_of_any_field_is_data_where_that_is_asked_for(size: int, form: str) -> None:
+    found, error, pending = run(pieces(RAW, size), form, raw_json=True)
+    payloads = [each.data.encode() if form == "feed" else each for each in found]
+    assert payloads == [b"1", b'{\n  "error": {"a": 1}\n}', b"2", b'{"b": 2}']
+    assert (error, pending) == (None, False)
+    assert [event.data for event in run(pieces(RAW, size))[0]] == ["1", "2"]
+
+
+def test_json_outside_of_any_field_is_bounded() -> None:
+    body = b"{\n" + b"x" * 9 + b"\n" + b"x" * 9 + b"\n\n"
+    assert run([body], raw_json=True, max_event_bytes=15)[1] == "too_large"
+
+
+def test_json_outside_of_any_field_that_breaks_off_is_left_behind() -> None:
+    assert run([b'{\n"a": '], raw_json=True) == ([], None, True)
+
+
 def test_recorded_answers(shared: Path) -> None:
     """What servers have sent, cut at awkward places, is what the standard makes of the whole."""
     bodies = sorted((shared / "recordings").rglob("*.sse"))

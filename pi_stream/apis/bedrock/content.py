@@ -95,11 +95,6 @@ class Content:
             if not (failed and isinstance(part, Call)):
                 self._stop(wire, part, out)
 
-    def keep(self, data: Any, out: list[Draft], after: int | None = None) -> None:
-        """Keep the provider's JSON, behind ``after`` content blocks or all of them."""
-        self.kept += 1
-        out.append(kept(self._setup, self.blocks.count if after is None else after, data))
-
     def note(self, kind: str, details: dict[str, Any], out: list[Draft]) -> None:
         """Note something odd, the first time it happens."""
         if kind not in self._noted:
@@ -192,8 +187,11 @@ class Content:
         elif not part.stopped:
             part.stopped = True
             text = self._parts.get((wire, "text"))
-            cites = part.kind == "citationsContent" and isinstance(text, Prose)
-            self.keep(part.data(), out, text.index + 1 if cites and isinstance(text, Prose) else part.after)
+            after = (
+                text.index + 1 if isinstance(text, Prose) and part.kind == "citationsContent" else part.after
+            )
+            self.kept += 1
+            out.append(kept(self._setup, after, part.data()))
 
 
 def _number(index: Any) -> int | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from pi_stream.apis._errors import error_object, excerpt, provider_error
+from pi_stream.apis._notes import kept
 from pi_stream.apis._stop import StopWords
 from pi_stream.apis._usage import count, first_count, make_usage, merge_usage
 from pi_stream.apis.base import TranslatorSetup
@@ -116,6 +117,8 @@ class ConverseTranslator:
                 self.ended = self.complete
             case "exception":
                 self._fail(event, out)
+            case _ if name.endswith("Exception"):  # as the SDKs of AWS show it
+                self._fail({**event, "type": name}, out)
             case _:
                 content.note("unexpected_chunk", {"chunk": excerpt({name: event})}, out)
 
@@ -133,7 +136,7 @@ class ConverseTranslator:
                 out.append(Metadata(raw_stop_reason=reason))
         if event.get("additionalModelResponseFields"):
             fields = event["additionalModelResponseFields"]
-            self._content.keep({"additionalModelResponseFields": fields}, out)
+            self._keep({"additionalModelResponseFields": fields}, out)
 
     def _metadata(self, event: dict[str, Any], out: list[Draft]) -> None:
         usage, trace = event.get("usage"), event.get("trace")
@@ -148,7 +151,11 @@ class ConverseTranslator:
             model = router.get("invokedModelId") if isinstance(router, dict) else None
             if isinstance(model, str) and model and model != self._setup.model.id:
                 out.append(Metadata(response_model=model))
-            self._content.keep({"trace": trace}, out)
+            self._keep({"trace": trace}, out)
+
+    def _keep(self, data: dict[str, Any], out: list[Draft]) -> None:
+        """Keep what belongs to the whole answer."""
+        out.append(kept(self._setup, self._content.blocks.count, data))
 
     def _fail(self, exception: dict[str, Any], out: list[Draft]) -> None:
         self.ended = True
@@ -180,7 +187,9 @@ class ConverseTranslator:
         if isinstance(block, dict) and isinstance(cited := block.get("citationsContent"), dict):
             texts = cited.get("content")
             for part in texts if isinstance(texts, list) else ():
-                self._content.delta(index, {"text": part.get("text")} if isinstance(part, dict) else part, out)
+                self._content.delta(
+                    index, {"text": part.get("text")} if isinstance(part, dict) else part, out
+                )
             self._content.delta(index, {"citation": cited.get("citations") or []}, out)
         else:
             self._content.start(index, block, out)

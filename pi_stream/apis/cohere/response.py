@@ -55,7 +55,7 @@ class CohereTranslator:
                 plain = (
                     text.__class__ is str
                     and text
-                    and len(content) == 1
+                    and (len(content) == 1 or (len(content) == 2 and "type" in content))
                     and chunk["index"] == self._place
                     and chunk["type"] == "content-delta"
                 )

@@ -14,13 +14,12 @@ from typing import Any, Literal
 
 from pi_stream.apis._blocks import Blocks
 from pi_stream.apis._errors import error_object, excerpt, provider_error
-from pi_stream.apis._usage import count, first_count, make_usage
+from pi_stream.apis._usage import first_count, make_usage
 from pi_stream.apis.base import TranslatorSetup
 from pi_stream.apis.google.calls import FunctionCalls
 from pi_stream.apis.google.stop import blocked, is_cut, stop_reason
 from pi_stream.events import Draft, Finish, Metadata, TextDelta, ThinkingDelta
 from pi_stream.messages import Diagnostic, ProviderData
-from pi_stream.usage import Usage
 
 __all__ = ["GeminiTranslator"]
 
@@ -51,7 +50,6 @@ class GeminiTranslator:
         self._finish_message: str | None = None
         self._counts: dict[str, int] = {}
         self._last_usage: Any = None  # as the last chunk had it
-        self._usage: Usage | None = None
         self._kept: dict[str, Any] = {}
         self._head: tuple[Any, Any] = (None, None)  # id and model of the last chunk
 
@@ -127,14 +125,11 @@ class GeminiTranslator:
         if self._response_id is None and isinstance(id, str) and id:
             self._response_id = id
             out.append(Metadata(response_id=id))
-        if (
-            self._response_model is None
-            and isinstance(model, str)
-            and model
-            and model != self._setup.model.id
-        ):
-            self._response_model = model
-            out.append(Metadata(response_model=model))
+        if self._response_model is None and isinstance(model, str) and model:
+            asked = self._setup.model.id
+            if model not in (asked, asked.rpartition("/")[2]):
+                self._response_model = model
+                out.append(Metadata(response_model=model))
 
     def _candidate(self, candidate: dict[str, Any], out: list[Draft]) -> None:
         content = candidate.get("content")
@@ -198,24 +193,27 @@ class GeminiTranslator:
             return
         self._last_usage = usage
         counts = self._counts
+        changed = False
         for key in _COUNTS:
-            number = first_count(usage.get(key))
-            if number is not None:
+            value: Any = usage.get(key)
+            number: int | None = (
+                value if value.__class__ is int and 0 <= value < 2**53 else first_count(value)
+            )
+            if number is not None and number != counts.get(key):
                 counts[key] = number
-        if not counts:
+                changed = True
+        if not changed:
             return
         thoughts = counts.get("thoughtsTokenCount", 0)
-        found = make_usage(
+        read = make_usage(
             self._setup.model,
             prompt=counts.get("promptTokenCount", 0) + counts.get("toolUsePromptTokenCount", 0),
             output=counts.get("candidatesTokenCount", 0) + thoughts,
-            cache_read=count(counts.get("cachedContentTokenCount")),
+            cache_read=counts.get("cachedContentTokenCount", 0),
             reasoning=thoughts,
             provider_total=counts.get("totalTokenCount"),
         )
-        if found != self._usage:
-            self._usage = found
-            out.append(Metadata(usage=found))
+        out.append(Metadata(usage=read))
 
     def _keep(self, data: dict[str, Any], out: list[Draft]) -> None:
         model = self._setup.model

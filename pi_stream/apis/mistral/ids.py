@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
 from collections.abc import Iterator, Sequence
 
+from pi_stream.handover import ID_RULES, unique_ids
 from pi_stream.messages import AssistantMessage, Message, ToolResultMessage
 
-__all__ = ["hashed_id", "nine_character_ids"]
+__all__ = ["made_up_id", "nine_character_ids"]
 
-_LEGAL = re.compile(r"[A-Za-z0-9]{9}")
-_OTHER = re.compile(r"[^A-Za-z0-9]")
+_RULE = ID_RULES["mistral-conversations"]
 
 
-def hashed_id(text: str, attempt: int = 0) -> str:
-    """Nine letters and digits that stand for a text: the same each time, others for each attempt."""
-    seed = f"{attempt}:{text}".encode("utf-8", "surrogatepass")
-    return base64.b32encode(hashlib.blake2b(seed, digest_size=6).digest()).decode().lower()[:9]
+def made_up_id(response_id: str, position: int) -> str:
+    """An id for the call at a position of an answer that came without one: the same each time."""
+    return unique_ids([f"{response_id}:{position}"], _RULE)[0]
 
 
 def nine_character_ids(messages: Sequence[Message]) -> dict[str, str]:
-    """New ids for the tool calls and results whose id Mistral refuses: old id to new id.
+    """The id that each id of a transcript is sent as: itself where Mistral takes it.
 
-    An id that has nine letters and digits among other characters loses the others; every other one is replaced by a hash
-    of it. Different ids stay different, and every request of a conversation finds the same new id.
+    Different ids stay different, and every request of a conversation finds the same new id.
 
     Args:
         messages: The transcript. Answers of all models count: an older session may hold any id.
     """
-    taken = {id for id in _ids(messages) if _LEGAL.fullmatch(id)}
-    renamed: dict[str, str] = {}
-    for old in _ids(messages):
-        if old in renamed or _LEGAL.fullmatch(old):
-            continue
-        new, attempt = _OTHER.sub("", old), 0
-        while len(new) != 9 or new in taken:
-            new = hashed_id(old, attempt)
-            attempt += 1
-        renamed[old] = new
-        taken.add(new)
-    return renamed
+    ids = list(dict.fromkeys(_ids(messages)))
+    return dict(zip(ids, unique_ids(ids, _RULE), strict=True))
 
 
 def _ids(messages: Sequence[Message]) -> Iterator[str]:

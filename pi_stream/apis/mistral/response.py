@@ -6,7 +6,7 @@ from typing import Any
 
 from pi_stream.apis._toolcalls import Fragment
 from pi_stream.apis._usage import chat_usage, count, first_count
-from pi_stream.apis.mistral.ids import hashed_id
+from pi_stream.apis.mistral.ids import made_up_id
 from pi_stream.apis.openai_completions.response import ChatTranslator
 from pi_stream.events import Draft
 from pi_stream.usage import Usage
@@ -23,7 +23,7 @@ class MistralTranslator(ChatTranslator):
         super()._add(fragment, out)
 
     def _made_up_id(self, position: int) -> str:
-        return hashed_id(f"{self._response_id or ''}:{position}")
+        return made_up_id(self._response_id or "", position)
 
     def _part(self, part: dict[str, Any], out: list[Draft]) -> None:
         """A part of the content: thinking may be signed, and holds references beside text."""

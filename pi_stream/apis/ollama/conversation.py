@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pi_stream.apis._history import is_same_model, system_text, text_of, update_text
 from pi_stream.apis.ollama.quirks import Quirks
+from pi_stream.apis.openai_completions.conversation import IMAGES_FOLLOW, NO_OUTPUT, SEE_IMAGE
 from pi_stream.messages import (
     AssistantMessage,
     Content,
@@ -21,10 +22,6 @@ from pi_stream.messages import (
 from pi_stream.models import Model
 
 __all__ = ["wire_messages"]
-
-NO_OUTPUT = "(no tool output)"
-SEE_IMAGE = "(see attached image)"
-IMAGES_FOLLOW = "Attached image(s) from tool result:"
 
 
 def wire_messages(transcript: Sequence[Message], model: Model, quirks: Quirks) -> list[JsonObject]:

@@ -33,7 +33,7 @@ from pi_stream.messages import (
 )
 from pi_stream.models import Model
 
-__all__ = ["REASONING_FIELDS", "Conversation", "data_url"]
+__all__ = ["IMAGES_FOLLOW", "NO_OUTPUT", "REASONING_FIELDS", "SEE_IMAGE", "Conversation", "data_url"]
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 """Fields that thinking came in and goes back in; a thinking block's signature says which."""

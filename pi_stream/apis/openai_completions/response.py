@@ -84,6 +84,7 @@ class ChatTranslator:
                     and not choice.get("index")
                     and not chunk.get("usage")
                     and "error" not in chunk
+                    and "error" not in choice
                 ):
                     out.append(TextDelta(blocks.index, text))
                     continue

@@ -235,9 +235,8 @@ class ResponsesTranslator:
         part = (field, chunk.get(part_key))
         if item.part is not None and item.part != part:
             if item.part[0] != field:
-                return (
-                    None  # both summary and raw text: what came first is shown, all of it is in the signature
-                )
+                # Both summary and raw text: what came first is shown, all of it is in the signature.
+                return None
             text = "\n\n" + text
         item.part = part
         self._say(item, text, out)

@@ -100,8 +100,8 @@ def no_thinking_switch_unasked(case: Case, theirs: Body, ours: Body) -> None:
 
 
 def thinking_inside_max_tokens(case: Case, theirs: Body, ours: Body) -> None:
-    config = theirs["generationConfig"].get("thinkingConfig", {})
-    if "maxTokens" in case.options and config.get("thinkingBudget", -1) > case.options["maxTokens"] - 1024:
+    budget = theirs["generationConfig"].get("thinkingConfig", {}).get("thinkingBudget")
+    if budget is not None and "maxTokens" in case.options and budget > case.options["maxTokens"] - 1024:
         theirs["generationConfig"]["thinkingConfig"] = {"thinkingBudget": 0}
 
 

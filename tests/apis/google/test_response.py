@@ -396,7 +396,8 @@ def test_an_unknown_stop_reason_is_stop_with_a_diagnostic() -> None:
     message = answer(chunk(text("Hi"), finishReason="FAKE_ENUM"))
     assert (message.stop_reason, message.raw_stop_reason) == ("stop", "FAKE_ENUM")
     assert diagnostics(message) == ["unknown_stop_reason"]
-    assert cause(answer(chunk(text("Hi"), finishReason="FAKE_ENUM"), unknown_stop="error"))
+    failed = answer(chunk(text("Hi"), finishReason="FAKE_ENUM"), unknown_stop="error")
+    assert cause(failed).kind == "provider_error" and failed.text == "Hi"
 
 
 def test_an_unknown_stop_reason_with_complete_calls_is_tool_use() -> None:
@@ -555,7 +556,8 @@ def test_parts_without_a_block_are_kept_in_their_place() -> None:
     )
     assert message.content == [TextContent("a"), TextContent("b")]
     assert kept(message) == [(1, code), (1, result), (2, image)]
-    (first, *_) = message.provider_data or ()
+    assert message.provider_data is not None
+    first = message.provider_data[0]
     assert (first.api, first.provider, first.model) == (GEMINI.api, GEMINI.provider, GEMINI.id)
 
 

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 from attrs import frozen
-from recording_checks import Recording, check_prefixes, check_whole_and_cut, differences, event_borders, recordings
+from recording_checks import (
+    Recording,
+    check_prefixes,
+    check_whole_and_cut,
+    differences,
+    event_borders,
+    recordings,
+)
 
 from pi_stream import AssistantMessage
 
@@ -25,7 +32,8 @@ class Rule:
 
 RULES = {
     "one-answer-a-body": Rule(
-        ("azure-openai-gpt-5-1-codex-max-parallel-tools",), frozenset({"text", "calls", "usage", "totalTokens"})
+        ("azure-openai-gpt-5-1-codex-max-parallel-tools",),
+        frozenset({"text", "calls", "usage", "totalTokens"}),
     ),
     "incomplete-without-reason": Rule(("live-aimock-length",), frozenset({"stop"})),
     "items-by-id-without-index": Rule(("live-llamacpp-tool-call-unforced",), frozenset({"calls", "stop"})),
@@ -104,7 +112,9 @@ def test_messages_are_what_a_person_reads_in_the_body(
     messages: dict[str, AssistantMessage], name: str
 ) -> None:
     given = messages[name]
-    kept = [entry.data.get("type") for entry in given.provider_data or () if entry.data.get("type") != "message"]
+    kept = [
+        entry.data.get("type") for entry in given.provider_data or () if entry.data.get("type") != "message"
+    ]
     found = given.text, len(given.tool_calls), given.usage.output, [type for type in kept if type]
     assert found == READ[name]
 
@@ -145,7 +155,10 @@ def test_every_prefix_before_the_final_response_is_an_error_that_keeps_its_conte
             continue
         borders = event_borders(recording.body)
         final = max(
-            (recording.body.find(b'"' + name + b'"') for name in (b"response.completed", b"response.incomplete")),
+            (
+                recording.body.find(b'"' + name + b'"')
+                for name in (b"response.completed", b"response.incomplete")
+            ),
             default=-1,
         )
         complete_at = final if final >= 0 else len(recording.body)

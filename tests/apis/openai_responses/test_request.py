@@ -58,7 +58,6 @@ HI = UserMessage("hi")
 PNG = ImageContent("iVBORw0KGgo=", "image/png")
 ITEM = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "ENC"}
 BARE_ITEM = {"type": "reasoning", "id": "rs_1", "summary": []}
-FOREIGN = {"api": "anthropic-messages", "provider": "anthropic", "model": "claude"}
 
 
 def build(
@@ -79,8 +78,8 @@ def sent(*arguments: Any, **options: Any) -> list[dict[str, Any]]:
     return items
 
 
-def answer(*content: Any, model: Model = OPENAI, **fields: Any) -> AssistantMessage:
-    source = {"api": API, "provider": model.provider, "model": model.id}
+def answer(*content: Any, by: Model = OPENAI, **fields: Any) -> AssistantMessage:
+    source = {"api": API, "provider": by.provider, "model": by.id}
     return AssistantMessage(list(content), **{**source, **fields})
 
 
@@ -166,7 +165,9 @@ def test_a_schema_without_name_gets_one_and_json_mode_needs_none() -> None:
 
 
 def test_extra_body_is_merged_last_and_deep() -> None:
-    wire = body(OPENAI, HI, reasoning="high", extra_body={"reasoning": {"summary": "detailed"}, "store": True})
+    wire = body(
+        OPENAI, HI, reasoning="high", extra_body={"reasoning": {"summary": "detailed"}, "store": True}
+    )
     assert wire["reasoning"] == {"effort": "high", "summary": "detailed"}
     assert wire["store"] is True
 
@@ -252,7 +253,7 @@ def test_models_that_bill_cache_writes_are_told(retention: Any, options: Any) ->
 
 def test_copilot_headers_tell_who_speaks() -> None:
     assert build(COPILOT).headers["x-initiator"] == "user"
-    tool_round = (HI, answer(ToolCall("c1", "read", {}), model=COPILOT), result("c1", PNG))
+    tool_round = (HI, answer(ToolCall("c1", "read", {}), by=COPILOT), result("c1", PNG))
     headers = build(COPILOT, *tool_round).headers
     assert (headers["x-initiator"], headers["copilot-vision-request"]) == ("agent", "true")
 
@@ -394,7 +395,7 @@ def test_reasoning_that_is_only_an_id_is_left_out_with_the_ids_that_point_at_it(
 
 def test_raw_reasoning_of_open_models_is_sent_back() -> None:
     item = BARE_ITEM | {"content": [{"type": "reasoning_text", "text": "count"}], "encrypted_content": None}
-    wire = sent(LOCAL, HI, answer(thinking(item), TextContent("5"), model=LOCAL))[1]
+    wire = sent(LOCAL, HI, answer(thinking(item), TextContent("5"), by=LOCAL))[1]
     assert wire == BARE_ITEM | {"content": item["content"]}
 
 
@@ -404,7 +405,9 @@ def test_reasoning_without_summary_gets_an_empty_one() -> None:
 
 
 def test_reasoning_that_nothing_follows_is_left_out() -> None:
-    assert sent(OPENAI, HI, answer(thinking(), stop_reason="length"), UserMessage("go on"))[1]["role"] == "user"
+    assert (
+        sent(OPENAI, HI, answer(thinking(), stop_reason="length"), UserMessage("go on"))[1]["role"] == "user"
+    )
 
 
 @pytest.mark.parametrize("signature", [None, "", "OPAQUE", "{", '"text"', '{"type":"other"}', "[1]"])
@@ -426,7 +429,11 @@ def test_items_of_built_in_tools_go_back_in_their_place() -> None:
 
 def test_what_a_call_had_beyond_our_fields_goes_back_with_it() -> None:
     caller = {"type": "program", "caller_id": "c9"}
-    data = [kept(0, {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "read", "caller": caller})]
+    data = [
+        kept(
+            0, {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "read", "caller": caller}
+        )
+    ]
     turn = answer(ToolCall("call_1|fc_1", "read", {"a": 1}), provider_data=data)
     assert sent(OPENAI, HI, turn, result("call_1|fc_1"))[1] == {
         "type": "function_call",
@@ -504,7 +511,12 @@ blocks = (
     | st.builds(ThinkingContent, texts, thinking_signature=signatures)
     | st.builds(ToolCall, ids, st.sampled_from(["read", "sql"]), arguments)
 )
-datas = st.none() | texts | st.fixed_dictionaries({"type": texts, "call_id": texts}) | st.dictionaries(texts, texts)
+datas = (
+    st.none()
+    | texts
+    | st.fixed_dictionaries({"type": texts, "call_id": texts})
+    | st.dictionaries(texts, texts)
+)
 answers = st.builds(
     lambda content, data: answer(*content, provider_data=[kept(after, item) for after, item in data]),
     st.lists(blocks, max_size=3),
@@ -529,4 +541,8 @@ def test_every_transcript_is_sent_as_clean_json_and_is_not_changed(
     assert repr(full) == repr(before)
     text = json.dumps(request.body, allow_nan=False, ensure_ascii=False).encode()
     assert text == json.dumps(again.body, ensure_ascii=False).encode()
-    assert all(len(item.get("call_id", "x")) <= 64 for item in json.loads(text)["input"] if isinstance(item.get("call_id", "x"), str))
+    assert all(
+        len(item.get("call_id", "x")) <= 64
+        for item in json.loads(text)["input"]
+        if isinstance(item.get("call_id", "x"), str)
+    )

@@ -168,7 +168,12 @@ def load(shared: Path, name: str) -> tuple[Case, dict[str, Any] | None, HttpRequ
         pytest.skip(f"no stored requests: {folder}")
     given = json.loads((folder / "contexts" / f"{name}.json").read_text())
     wire = json.loads((folder / "openai-responses" / f"{name}.json").read_text()).get("wire")
-    names = {"$api": TARGET.api, "$provider": TARGET.provider, "$model": TARGET.id, "$sig": json.dumps(SIGNATURE)}
+    names = {
+        "$api": TARGET.api,
+        "$provider": TARGET.provider,
+        "$model": TARGET.id,
+        "$sig": json.dumps(SIGNATURE),
+    }
     overrides: dict[str, Any] = given.get("modelOverrides", {})
     if "input" in overrides:
         overrides["input"] = tuple(overrides["input"])

@@ -143,7 +143,9 @@ def test_a_text_answer() -> None:
     given = answer(
         created(model="gpt-other"),
         added(0, message()),
-        event("content_part.added", output_index=0, content_index=0, part={"type": "output_text", "text": ""}),
+        event(
+            "content_part.added", output_index=0, content_index=0, part={"type": "output_text", "text": ""}
+        ),
         text_delta(0, "Hel", content_index=0, item_id="msg_1"),
         text_delta(0, "lo", content_index=0, item_id="msg_1"),
         event("output_text.done", output_index=0, content_index=0, text="Hello"),
@@ -190,9 +192,7 @@ def test_ids_that_differ_in_each_event_are_one_item() -> None:
 
 def test_a_delta_before_its_item_was_announced_opens_it() -> None:
     """B89: no announcement, no index, and a final response without output."""
-    given = answer(
-        event("output_text.delta", delta="he"), event("output_text.delta", delta="y"), completed()
-    )
+    given = answer(event("output_text.delta", delta="he"), event("output_text.delta", delta="y"), completed())
     assert (given.text, len(given.content), given.stop_reason) == ("hey", 1, "stop")
 
 
@@ -396,7 +396,10 @@ def test_reasoning_without_text_is_an_empty_signed_block_in_its_place() -> None:
         added(0, reasoning()), done(0, final), added(1, message()), text_delta(1, "x"), completed(final)
     )
     assert [block.type for block in given.content] == ["thinking", "text"]
-    assert (given.thinking, thinking_block(given).thinking_signature) == ("", json.dumps(final, separators=(",", ":")))
+    assert (given.thinking, thinking_block(given).thinking_signature) == (
+        "",
+        json.dumps(final, separators=(",", ":")),
+    )
 
 
 def test_reasoning_that_ends_after_the_text_began_is_signed_late() -> None:
@@ -499,9 +502,7 @@ def test_arguments_as_an_object_are_taken() -> None:
 
 @pytest.mark.parametrize("deltas", [[], ['{"a":1}'], ['{"a"', ":1}"]])
 def test_whole_arguments_in_the_announcement_are_not_doubled(deltas: list[str]) -> None:
-    given = answer(
-        added(0, call('{"a":1}')), *(arguments_delta(0, delta) for delta in deltas), completed()
-    )
+    given = answer(added(0, call('{"a":1}')), *(arguments_delta(0, delta) for delta in deltas), completed())
     assert given.tool_calls[0].arguments == {"a": 1}
 
 
@@ -627,7 +628,9 @@ def test_items_that_only_the_final_response_has_are_kept() -> None:
 
 def test_filter_results_of_azure_are_kept() -> None:
     filters = [{"blocked": False, "source_type": "prompt"}]
-    assert kept(answer(completed(message("x"), content_filters=filters))) == [(1, {"content_filters": filters})]
+    assert kept(answer(completed(message("x"), content_filters=filters))) == [
+        (1, {"content_filters": filters})
+    ]
 
 
 # --- how it ends ------------------------------------------------------------------------------------------------------
@@ -783,7 +786,9 @@ def test_a_whole_json_answer_that_failed_is_an_error() -> None:
         ("gpt-5.5", "flex", None, 0.5),
     ],
 )
-def test_the_service_tier_multiplies_the_cost(id: str, tier: str | None, asked: str | None, factor: float) -> None:
+def test_the_service_tier_multiplies_the_cost(
+    id: str, tier: str | None, asked: str | None, factor: float
+) -> None:
     model = Model(id=id, cost=ModelCost(input=1, output=2, cache_read=0.5))
     given = answer(
         completed(message("x"), service_tier=tier), model=model, options=StreamOptions(service_tier=asked)
@@ -808,7 +813,9 @@ def test_openrouter_says_what_it_bills() -> None:
 
 # --- hostile input ----------------------------------------------------------------------------------------------------
 
-scalars = st.none() | st.booleans() | st.integers(-2, 3) | st.sampled_from(["", "x", "msg_1", "fc_1", '{"a":1}'])
+scalars = (
+    st.none() | st.booleans() | st.integers(-2, 3) | st.sampled_from(["", "x", "msg_1", "fc_1", '{"a":1}'])
+)
 names = st.sampled_from(
     [
         *("output_item.added", "output_item.done", "output_text.delta", "refusal.delta", "created"),
@@ -818,7 +825,8 @@ names = st.sampled_from(
     ]
 )
 values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=2)
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=2),
 )
 types = st.sampled_from(
     ["message", "reasoning", "function_call", "custom_tool_call", "web_search_call", "", None, 3]
@@ -849,7 +857,9 @@ responses = (
             "model": values,
             "status": values | st.sampled_from(["completed", "incomplete", "failed", "odd"]),
             "output": st.lists(items, max_size=3) | values,
-            "usage": st.fixed_dictionaries({}, optional={"input_tokens": values, "output_tokens_details": values}),
+            "usage": st.fixed_dictionaries(
+                {}, optional={"input_tokens": values, "output_tokens_details": values}
+            ),
             "incomplete_details": values | st.just({"reason": "max_output_tokens"}),
             "error": values,
             "service_tier": values,

@@ -27,7 +27,13 @@ _ANY = r"^|\x00-\x1f\x7f-\x9f\ud800-\udfff"
 _ITEM = re.compile(rf"[{_WORD}]{{1,64}}")
 
 _MARK = 8  # characters of a hash
-_NEW_LENGTH = 40  # most characters of a new id: fits all protocols but Mistral's, so an id is rarely changed twice
+# Most characters of a new id: all protocols but Mistral's take as many, so an id is rarely changed twice.
+_NEW_LENGTH = 40
+
+
+def _alphabet(characters: str) -> str:
+    """The lower case letters and digits that a rule takes."""
+    return "".join(re.findall(f"[{characters}]", ascii_lowercase + digits))
 
 
 def _characters(instance: Any, attribute: Attribute[str], value: Any) -> None:
@@ -202,8 +208,3 @@ def _hash(seed: str, length: int, rule: IdRule) -> str:
         number, digit = divmod(number, len(letters))
         made += letters[digit]
     return made
-
-
-def _alphabet(characters: str) -> str:
-    """The lower case letters and digits that a rule takes."""
-    return "".join(re.findall(f"[{characters}]", ascii_lowercase + digits))
