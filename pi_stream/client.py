@@ -15,6 +15,8 @@ from attrs import evolve, fields_dict
 
 from pi_stream.apis import get_api
 from pi_stream.apis.base import Api, TranslatorSetup
+from pi_stream.catalog import Catalog
+from pi_stream.check import ConnectionCheck, check_connection, refused
 from pi_stream.context_size import context_tokens
 from pi_stream.engine.fallback import FallbackSource
 from pi_stream.engine.generator import GeneratorRequest, GeneratorSource
@@ -62,6 +64,7 @@ class Client:
 
     Args:
         providers: Providers of your own, beside the built-in, registered and installed ones.
+        catalog: An overlay file for the catalog; else what ``PI_STREAM_CATALOG`` names.
         api_keys: Keys by provider id; else the providers' environment variables are used.
         base_urls: Base URLs by provider id; else the providers' environment variables, else their own.
         options: Options for every request, below those of the request.
@@ -81,6 +84,7 @@ class Client:
         self,
         *,
         providers: Iterable[Provider] = (),
+        catalog: str | os.PathLike[str] | None = None,
         api_keys: Mapping[str, str] | None = None,
         base_urls: Mapping[str, str] | None = None,
         options: StreamOptions | None = None,
@@ -95,7 +99,7 @@ class Client:
         client_cert: str | tuple[str, str] | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self._registry = Registry(providers)
+        self._registry = Registry(providers, Catalog(catalog))
         self._api_keys = dict(api_keys or {})
         self._base_urls = dict(base_urls or {})
         self._options = _with_defaults(options or StreamOptions(), limits, retries, timeout)
@@ -193,6 +197,39 @@ class Client:
         async with self.stream(model, context, **arguments) as stream:
             return await stream.result()
 
+    async def check(self, provider: str) -> ConnectionCheck:
+        """Find out whether key, base URL and model of a provider are right, without spending tokens.
+
+        Args:
+            provider: ``"provider"``, or ``"provider/model"`` to check the model too.
+
+        Returns:
+            What was found, and what to do about it. What is wrong is in it, never raised.
+        """
+        name, _, asked = provider.partition("/")
+        try:
+            found = self._registry.provider(name)
+            if found.generate is not None:
+                return ConnectionCheck(
+                    provider=name, model=asked or None, ok=True, message="plays its answers itself"
+                )
+            id = asked or found.default_model or (found.models[0].id if found.models else "any")
+            _, model, _ = self._registry.model(f"{name}/{id}")
+            if found.runtime is None:
+                model = located(found, model, self._base_urls.get(name))
+            else:
+                model = await self._running(found, model)
+            request = _api(found, model).build_request(
+                model, [UserMessage("Hello")], self._keyed(found, self._options)
+            )
+        except ConfigError as error:
+            return refused(name, asked or None, error)
+        transport = self._connected() if found.runtime is None else self._direct()
+        sign = partial(_signed, found)
+        return await check_connection(
+            found, model, request, asked=asked or None, sign=sign, transport=transport
+        )
+
     def _begin(
         self,
         spec: str | Model,
@@ -220,19 +257,21 @@ class Client:
             details = {"provider": provider.id, "model": model.id}
             unknown = Diagnostic(type="unknown_model", timestamp=head.timestamp, details=details)
             head.diagnostics = [*(head.diagnostics or ()), unknown]
-        if provider.generate is None and provider.runtime is None:
+        if provider.generate is not None:
+            plain = convert_to_llm(context.transcript())
+            request = GeneratorRequest(
+                model=model, messages=plain, tools=_tools(plain), options=options, context=context
+            )
+            return GeneratorSource(provider.generate, request, _guard(head, options, time.monotonic()))
+        if provider.runtime is None:
             model = located(provider, model, self._base_urls.get(provider.id))
             head.api = model.api
         messages = _handed_over(context, model, options)
         _refuse_overflow(messages, model, options)
-        tools = _tools(messages)
-        if provider.generate is not None:
-            request = GeneratorRequest(
-                model=model, messages=messages, tools=tools, options=options, context=context
-            )
-            return GeneratorSource(provider.generate, request, _guard(head, options, time.monotonic()))
         api = _api(provider, model)
-        setup = TranslatorSetup(model=model, tools=tools, options=options, timestamp=head.timestamp)
+        setup = TranslatorSetup(
+            model=model, tools=_tools(messages), options=options, timestamp=head.timestamp
+        )
 
         async def request_now() -> HttpRequest:
             address = model if provider.runtime is None else await self._running(provider, model)

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from attrs import evolve, field, frozen
 
-__all__ = ["MASK", "HttpRequest", "ResponseHead", "mask_headers"]
+__all__ = ["MASK", "HttpRequest", "ResponseHead", "mask_headers", "mask_url"]
 
 MASK = "***"
 """What stands in place of a secret."""
 
-_SECRET_HEADERS = frozenset(
-    {
-        "authorization",
-        "proxy-authorization",
-        "cookie",
-        "x-api-key",
-        "api-key",
-        "x-goog-api-key",
-        "cf-aig-authorization",
-        "x-amz-security-token",
-    }
-)
+# By name: those that vendors use, and whatever else a proxy may want.
+_SECRET_HEADER = re.compile("auth|key|token|secret|cookie|password|credential", re.IGNORECASE)
 
 
 def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """A copy of the headers with secret values replaced by :data:`MASK`."""
-    return {name: MASK if name.lower() in _SECRET_HEADERS else value for name, value in headers.items()}
+    return {name: MASK if _SECRET_HEADER.search(name) else value for name, value in headers.items()}
+
+
+def mask_url(url: str) -> str:
+    """The URL without what may be secret in it: user and password, and the values of its query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    host = parts.netloc.rpartition("@")
+    netloc = f"{MASK}@{host[2]}" if host[1] else parts.netloc
+    query = re.sub(r"=[^&]*", f"={MASK}", parts.query)
+    return urlunsplit(parts._replace(netloc=netloc, query=query))
 
 
 def _masked_repr(headers: Mapping[str, str]) -> str:
@@ -47,13 +51,13 @@ class HttpRequest:
     """
 
     method: str = "POST"
-    url: str
+    url: str = field(repr=lambda url: repr(mask_url(url)))
     headers: dict[str, str] = field(factory=dict, repr=_masked_repr)
     body: dict[str, Any] | None = field(default=None, repr=False)
 
     def masked(self) -> HttpRequest:
-        """The same request with secret header values replaced, to be shown or stored."""
-        return evolve(self, headers=mask_headers(self.headers))
+        """The same request with what is secret in its headers and URL replaced, to be shown or stored."""
+        return evolve(self, url=mask_url(self.url), headers=mask_headers(self.headers))
 
 
 @frozen(kw_only=True)

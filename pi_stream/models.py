@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from pi_stream.usage import ModelCost
 
-__all__ = ["REASONING_LEVELS", "Model", "ReasoningLevel"]
+__all__ = ["REASONING_LEVELS", "Model", "ReasoningLevel", "supported_levels"]
 
 ReasoningLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 """How hard a model should think: one scale for all vendors."""
@@ -56,3 +56,18 @@ class Model:
     sampling_params_by_thinking_level: dict[str, Any] | None = None
     extra: dict[str, Any] = field(factory=dict, repr=False)
     _absent: set[str] = field(factory=set, init=False, repr=False, eq=False)
+
+
+def supported_levels(model: Model) -> tuple[ReasoningLevel, ...]:
+    """The levels a model knows, in rising order.
+
+    A level is lacking when ``thinking_level_map`` says None; ``xhigh`` and ``max`` must be mapped to be there.
+    """
+    if not model.reasoning:
+        return ("off",)
+    levels = model.thinking_level_map or {}
+    return tuple(
+        level
+        for level in REASONING_LEVELS
+        if (levels[level] is not None if level in levels else level not in ("xhigh", "max"))
+    )

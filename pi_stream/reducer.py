@@ -238,6 +238,8 @@ class Reducer:
 
     def _note(self, event: Metadata) -> None:
         message = self._message
+        if event.content_index is not None:  # first: an event that is refused changes nothing
+            self._sign(event.content_index, event.signature)
         if event.usage is not None:
             message.usage = event.usage
         if event.response_id is not None:
@@ -252,8 +254,6 @@ class Reducer:
         if event.provider_data is not None:
             message.provider_data = message.provider_data or []
             message.provider_data.append(event.provider_data)
-        if event.content_index is not None:
-            self._sign(event.content_index, event.signature)
 
     def _sign(self, index: int, signature: str | None) -> None:
         if not 0 <= index < len(self._message.content) or index in self.open_blocks:

@@ -56,7 +56,9 @@ def end(reason: str = "end_turn", **more: Any) -> bytes:
 
 
 def metadata(usage: Any = None, **more: Any) -> bytes:
-    return frame("metadata", {"usage": USAGE if usage is None else usage, "metrics": {"latencyMs": 7}, **more})
+    return frame(
+        "metadata", {"usage": USAGE if usage is None else usage, "metrics": {"latencyMs": 7}, **more}
+    )
 
 
 def answer(*frames: bytes, reason: str = "end_turn") -> bytes:

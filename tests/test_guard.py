@@ -141,6 +141,12 @@ def test_blocks_that_were_cut_off_empty_may_stay_empty() -> None:
     assert error_of(events).error_message == "boom"
 
 
+def test_refused_event_leaves_nothing_behind() -> None:
+    """What a refused event says beside what it breaks is not in the message either."""
+    events = guarded([*TEXT, Metadata(response_id="r", content_index=0, signature="s")])
+    assert error_of(events).response_id is None
+
+
 def test_call_that_was_cut_off_before_its_arguments_is_no_complete_call() -> None:
     events = guarded([ToolCallStart(0, "c", "f"), Finish("error", "boom")])
     (call,) = error_of(events).tool_calls

@@ -25,6 +25,7 @@ from pi_stream.options import Limits, RetryPolicy, StreamOptions
         (StreamOptions, "cache_retention", "forever"),
         (StreamOptions, "unknown_stop", "ignore"),
         (StreamOptions, "malformed", "ignore"),
+        (StreamOptions, "handover", "drop"),
         (Limits, "connect", 0),
         (Limits, "head", -1),
         (Limits, "idle", "60"),
@@ -69,13 +70,14 @@ def test_stop_takes_one_string_or_several(given: Any, kept: tuple[str, ...] | No
 
 
 def test_nothing_is_asked_for_by_default() -> None:
-    """Only limits, retries and the two policies have values; what would be sent has none."""
+    """Only limits, retries and policies have values; what would be sent has none."""
     set_by_default = {
         attribute.name
         for attribute in attrs.fields(StreamOptions)
         if getattr(StreamOptions(), attribute.name) is not None
     }
-    assert set_by_default == {"limits", "retries", "unknown_stop", "malformed"}
+    policies = {"check_context", "unknown_stop", "malformed", "fallback", "after_content", "notices"}
+    assert set_by_default == {"limits", "retries"} | policies
 
 
 def test_all_waiting_is_bounded_by_default_except_the_whole_stream() -> None:

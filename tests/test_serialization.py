@@ -30,6 +30,7 @@ from pi_stream.events import (
     ToolCallStart,
 )
 from pi_stream.exceptions import ConfigError, SerializationError
+from pi_stream.handover import HandoverPolicy
 from pi_stream.http import HttpRequest, ResponseHead
 from pi_stream.messages import (
     AssistantMessage,
@@ -472,9 +473,14 @@ SAMPLES: list[tuple[Any, dict[str, Any]]] = [
             headers={"x-a": None},
             metadata={"some_key": 2},
             extra_body={"some_key": 3},
+            handover=HandoverPolicy(thinking="tag"),
+            check_context=False,
             retries=RetryPolicy(max_retries=0, base_delay=1, max_delay=2),
             unknown_stop="error",
             malformed="lenient",
+            fallback=("a/b",),
+            after_content="restart",
+            notices=True,
         ),
         {
             "temperature": 0,
@@ -493,10 +499,20 @@ SAMPLES: list[tuple[Any, dict[str, Any]]] = [
             "headers": {"x-a": None},
             "metadata": {"some_key": 2},
             "extraBody": {"some_key": 3},
+            "handover": {
+                "thinking": "tag",
+                "brokenTurns": "keep",
+                "malformedCalls": "answered",
+                "missingResults": "add",
+            },
+            "checkContext": False,
             "limits": to_json(Limits()),
             "retries": {"maxRetries": 0, "baseDelay": 1, "maxDelay": 2},
             "unknownStop": "error",
             "malformed": "lenient",
+            "fallback": ["a/b"],
+            "afterContent": "restart",
+            "notices": True,
         },
     ),
 ]

@@ -11,6 +11,7 @@ from pi_stream.events import Finish
 from pi_stream.exceptions import DecodeError
 from pi_stream.http import ResponseHead
 from pi_stream.messages import ErrorCause, ErrorKind
+from pi_stream.overflow import says_overflow
 from pi_stream.wire import json
 
 __all__ = ["body_error", "error_object", "excerpt", "provider_error", "request_id", "retry_after_ms"]
@@ -35,6 +36,7 @@ _CODE_KINDS: dict[str, ErrorKind] = {
     "unauthenticated": "auth",
     "unauthorized": "auth",
     "context_length_exceeded": "overflow",
+    "too_many_prompt_tokens": "overflow",
     "exceed_context_size_error": "overflow",
     "request_too_large": "overflow",
     "content_filter": "filtered",
@@ -64,18 +66,18 @@ _RETRYABLE_CODES = frozenset(
         *("internalserverexception", "modelstreamerrorexception", "modeltimeoutexception"),
     }
 )
-_NEVER_RETRY_CODES = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
-
-# How providers word "the prompt does not fit", from their documentation and error bodies.
-_OVERFLOW = re.compile(
-    r"prompt (is )?too long|prompt exceeds max length|input is too long for requested model"
-    r"|exceeds the context window|maximum context length|context window exceeded|context length exceeded"
-    r"|exceeds the maximum|maximum prompt length is|reduce the length of the messages"
-    r"|maximum allowed input length|longer than the model's context length|exceeds the available context size"
-    r"|greater than the context length|context window exceeds limit|exceeded model token limit"
-    r"|prompt has \d+ tokens?, but|range of input length should be|token limit exceeded|too many tokens",
+_NEVER_RETRY_CODES = frozenset(
+    {
+        *("insufficient_quota", "billing_error", "billing_hard_limit_reached"),
+        *("1308", "gousagelimiterror", "freeusagelimiterror"),  # plans of Z.ai and OpenCode
+    }
+)
+# What is spent is not back in a moment, unless the provider says when.
+_SPENT = re.compile(
+    r"insufficient.(quota|balance|credit)|out of budget|quota exceeded|usage limit reached|available balance|billing",
     re.IGNORECASE,
 )
+
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "cf-ray")
 _MESSAGE_KEYS = ("message", "detail", "error_description", "msg")
 _MAX_TEXT = 4000
@@ -132,6 +134,8 @@ def provider_error(error: Any, *, status: int | None = None, head: ResponseHead 
         cause.request_id = request_id(head.headers)
     if cause.retry_after_ms is None:
         cause.retry_after_ms = _duration_ms(_detail(fields, "retryDelay"))
+    if cause.retry_after_ms is None and _SPENT.search(message):
+        cause.retryable = False
     return Finish("error", message, cause)
 
 
@@ -254,7 +258,7 @@ def _kind(code: str | None, status: int | None, message: str, *, in_head: bool) 
     known = _CODE_KINDS.get((code or "").lower())
     if known is not None:
         return known
-    if status != 429 and _OVERFLOW.search(message):
+    if status != 429 and says_overflow(message):
         return "overflow"
     # A status inside an error object says what happened upstream; the answer itself had status 200.
     return _STATUS_KINDS.get(status or 0, "http_status" if in_head else "provider_error")

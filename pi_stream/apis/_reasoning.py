@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pi_stream.messages import JsonObject
-from pi_stream.models import REASONING_LEVELS, Model, ReasoningLevel
+from pi_stream.models import REASONING_LEVELS, Model, ReasoningLevel, supported_levels
 from pi_stream.options import StreamOptions
 
 __all__ = [
@@ -21,21 +21,6 @@ ANSWER_RESERVE = 1024
 """Tokens of the answer that thinking may not use up."""
 
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384}
-
-
-def supported_levels(model: Model) -> tuple[ReasoningLevel, ...]:
-    """The levels a model knows, in rising order.
-
-    A level is lacking when ``thinking_level_map`` says None; ``xhigh`` and ``max`` must be mapped to be there.
-    """
-    if not model.reasoning:
-        return ("off",)
-    levels = model.thinking_level_map or {}
-    return tuple(
-        level
-        for level in REASONING_LEVELS
-        if (levels[level] is not None if level in levels else level not in ("xhigh", "max"))
-    )
 
 
 def clamp_level(model: Model, level: ReasoningLevel) -> ReasoningLevel:

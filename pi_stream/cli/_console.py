@@ -9,10 +9,8 @@ import re
 import sys
 from pathlib import Path
 from typing import Final, TypeAlias
-from urllib.parse import urlsplit, urlunsplit
 
 from pi_stream.exceptions import ConfigError
-from pi_stream.http import MASK
 
 __all__ = [
     "BROKEN_PIPE",
@@ -21,7 +19,6 @@ __all__ = [
     "MISUSE",
     "OK",
     "Commands",
-    "mask_url",
     "note",
     "read_input",
     "replace_unprintable",
@@ -89,15 +86,3 @@ def read_input(name: str) -> bytes:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
         raise ConfigError(f"cannot read {name}: {error.strerror}") from None
-
-
-def mask_url(url: str) -> str:
-    """The URL without what may be secret in it: user and password, and the values of its query."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return url
-    host = parts.netloc.rpartition("@")
-    netloc = f"{MASK}@{host[2]}" if host[1] else parts.netloc
-    query = re.sub(r"=[^&]*", f"={MASK}", parts.query)
-    return urlunsplit(parts._replace(netloc=netloc, query=query))

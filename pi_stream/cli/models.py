@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
-from pi_stream.cli._console import FAILED, OK, Commands, mask_url, note, use_utf8
+from pi_stream.cli._console import FAILED, OK, Commands, note, use_utf8
+from pi_stream.http import mask_url
 
 if TYPE_CHECKING:
     from pi_stream.catalog import CatalogEntry
@@ -43,9 +44,12 @@ class Known:
 
 @frozen
 class Entry:
-    """A provider and those of its models that are asked for."""
+    """A provider and those of its models that are asked for.
 
-    provider: Provider
+    ``provider`` is None where it is not asked for itself: then nothing of it is shown, so it is not loaded.
+    """
+
+    provider: Provider | None
     models: tuple[Known, ...]
 
 
@@ -71,9 +75,11 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.check is not None:
         return _check(arguments.check, as_json=arguments.json)
     query = " ".join(arguments.query)
-    entries = list(_entries(query))
+    entries = list(_entries(query, all_providers=arguments.json or not query))
+    if query and not entries:
+        entries = list(_entries(query, all_providers=True))
     if arguments.json:
-        _print_json([_as_json(entry) for entry in entries])
+        _print_json([_as_json(entry.provider, entry.models) for entry in entries if entry.provider])
     else:
         _print_tables(entries, with_models=bool(query))
     if query and not entries:
@@ -82,22 +88,36 @@ def execute(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _entries(query: str) -> Iterator[Entry]:
-    """The providers that are asked for, each with the models that are."""
+def _entries(query: str, *, all_providers: bool) -> Iterator[Entry]:
+    """The providers that are asked for, each with the models that are.
+
+    Args:
+        query: Words of a provider or model name.
+        all_providers: Whether to load every provider. Else the models of a built-in one that is not named are those of
+            the catalog, which takes a fraction of the time.
+    """
     from pi_stream.exceptions import ConfigError
     from pi_stream.providers.registry import Registry
 
     registry = Registry()
     for name in registry.ids():
+        if not all_providers and query.casefold() not in name and registry.is_built_in(name):
+            models = [Known(entry.model, entry) for entry in registry.catalog.search(query, [name])]
+            if models:
+                yield Entry(None, tuple(models))
+            continue
         try:
             provider = registry.provider(name)
-        except (ConfigError, ImportError) as error:  # of somebody else's package: the others can still be used
+        except (
+            ConfigError,
+            ImportError,
+        ) as error:  # of somebody else's package: the others can still be used
             note(f"pi-stream models: {name}: {error}")
             continue
         asked = query.casefold() in f"{provider.id}\n{provider.name}".casefold()
-        models = tuple(_models(registry, provider, "" if asked else query))
-        if asked or models:
-            yield Entry(provider, models)
+        found = tuple(_models(registry, provider, "" if asked else query))
+        if asked or found:
+            yield Entry(provider, found)
 
 
 def _models(registry: Registry, provider: Provider, query: str) -> Iterator[Known]:
@@ -139,8 +159,7 @@ def _print_json(value: Any) -> None:
     print(dumps(value, indent=2))
 
 
-def _as_json(entry: Entry) -> dict[str, Any]:
-    provider = entry.provider
+def _as_json(provider: Provider, models: Iterable[Known]) -> dict[str, Any]:
     return {
         "provider": provider.id,
         "name": provider.name,
@@ -149,7 +168,7 @@ def _as_json(entry: Entry) -> dict[str, Any]:
         "keyEnv": list(provider.key_env),
         "keyRequired": provider.key_required,
         "keySet": _key_variable(provider) is not None,
-        "models": [_model_as_json(known) for known in entry.models],
+        "models": [_model_as_json(known) for known in models],
     }
 
 
@@ -199,27 +218,39 @@ def _key_variable(provider: Provider) -> str | None:
 
 
 def _print_tables(entries: Sequence[Entry], *, with_models: bool) -> None:
-    if not entries:
-        return
-    _print_table(("PROVIDER", "API", "BASE URL", "KEY", "MODELS"), map(_provider_row, entries))
-    print()
+    providers = [
+        _provider_row(entry.provider, len(entry.models)) for entry in entries if entry.provider is not None
+    ]
     models = [known for entry in entries for known in entry.models]
+    if providers:
+        _print_table(("PROVIDER", "API", "BASE URL", "KEY", "MODELS"), providers)
+    if providers and models:
+        print()
     if not with_models:
         print("pi-stream models QUERY lists models, pi-stream models --check PROVIDER tries a key.")
     elif models:
-        header = ("MODEL", "NAME", "CONTEXT", "OUTPUT", "$/M IN", "$/M OUT", "$/M CACHED", "REASONING", "INPUT")
+        header = (
+            "MODEL",
+            "NAME",
+            "CONTEXT",
+            "OUTPUT",
+            "$/M IN",
+            "$/M OUT",
+            "$/M CACHED",
+            "REASONING",
+            "INPUT",
+        )
         _print_table(header, map(_model_row, models))
 
 
-def _provider_row(entry: Entry) -> tuple[str, ...]:
-    provider = entry.provider
+def _provider_row(provider: Provider, models: int) -> tuple[str, ...]:
     place = "starts on first use" if provider.runtime is not None else "-"
     return (
         provider.id,
         _api(provider) or "-",
         _base_url(provider) or place,
         _key(provider),
-        f"{len(entry.models)} known" if entry.models else "any",
+        f"{models} known" if models else "any",
     )
 
 
@@ -235,7 +266,7 @@ def _model_row(known: Known) -> tuple[str, ...]:
     tiered = "+" if model.cost.tiers else ""
     return (
         f"{model.provider}/{model.id}",
-        model.name,
+        model.name if model.name != model.id else "",
         _count(model.context_window) + mark("contextWindow"),
         _count(model.max_tokens) + mark("maxTokens"),
         f"{model.cost.input:g}{tiered}{mark('cost.input')}",
@@ -252,7 +283,7 @@ def _count(tokens: int) -> str:
 
 def _reasoning(model: Model) -> str:
     """The levels that a model knows, from the first to the last."""
-    from pi_stream.apis._reasoning import supported_levels
+    from pi_stream.models import supported_levels
 
     levels = supported_levels(model)
     if not model.reasoning or not levels:

@@ -6,9 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import evolve
-
-from pi_stream.cli._console import OK, Commands, mask_url, read_input, use_utf8
+from pi_stream.cli._console import OK, Commands, read_input, use_utf8
 from pi_stream.exceptions import SerializationError
 
 if TYPE_CHECKING:
@@ -52,7 +50,7 @@ def execute(arguments: argparse.Namespace) -> int:
     context, options = _read(read_input(arguments.file))
     request = build_request(arguments.model, context, options).masked()
     use_utf8()
-    print(dumps(evolve(request, url=mask_url(request.url)), indent=2))
+    print(dumps(request, indent=2))
     return OK
 
 

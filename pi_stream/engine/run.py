@@ -16,7 +16,7 @@ from pi_stream.engine.source import config_error, observed
 from pi_stream.events import Event, Finish
 from pi_stream.exceptions import ConfigError, TransportError
 from pi_stream.guard import Guard
-from pi_stream.http import HttpRequest
+from pi_stream.http import HttpRequest, mask_url
 from pi_stream.messages import ErrorCause, ErrorKind, ErrorOrigin
 from pi_stream.transport.base import Body, Transport
 
@@ -102,7 +102,7 @@ class HttpSource:
                 on_request = observed(self._options.on_request)
                 if on_request is not None:
                     on_request(request)
-                logger.debug("%s %s", request.method, request.url.partition("?")[0])
+                logger.debug("%s %s", request.method, mask_url(request.url))
                 self._clock = clock = LimitClock(limits, exchange.transport.time(), self._elapsed)
                 body = await exchange.transport.send(
                     request,

@@ -20,8 +20,8 @@ from pi_stream.models import Model
 
 __all__ = ["BROKEN", "HALF_A_CHARACTER", "Answer", "fit_answer", "same_items"]
 
-BROKEN = frozenset({"aborted", "error", "pending"})
-"""How a turn ends that the model did not end."""
+BROKEN = frozenset({"aborted", "error"})
+"""How a turn ends that the model did not end. What is still pending was saved amid a crash, or written by hand."""
 _CUT = BROKEN | {"length"}
 
 HALF_A_CHARACTER = "half a surrogate pair cannot be encoded"

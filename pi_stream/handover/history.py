@@ -35,7 +35,6 @@ RESULT_IMAGE_OMITTED = "(tool image omitted: model does not support images)"
 _INTERRUPTED = {
     "aborted": "the answer was aborted",
     "error": "the answer ended with an error",
-    "pending": "the answer was never finished",
     "length": "the answer was cut off at its length limit",
 }
 

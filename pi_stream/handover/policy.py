@@ -49,7 +49,7 @@ def _id_rule(instance: Any, attribute: Attribute[Any], value: Any) -> None:
 
 @frozen(kw_only=True)
 class HandoverPolicy:
-    """What a hand-over does where there is a choice. A *broken* turn was aborted, failed, or never finished.
+    """What a hand-over does where there is a choice. A *broken* turn was aborted or failed.
 
     Attributes:
         thinking: What becomes of another model's thinking: ``drop`` it, make it ``text`` of the answer, or text between

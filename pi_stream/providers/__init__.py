@@ -6,12 +6,17 @@
 
 from __future__ import annotations
 
-from pi_stream.engine.generator import GeneratorRequest
-from pi_stream.engine.parts import finish, text, thinking, tool_call, usage
-from pi_stream.providers.base import Provider, Runtime
-from pi_stream.providers.registry import Registry, register
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pi_stream.engine.generator import GeneratorRequest
+    from pi_stream.engine.parts import finish, text, thinking, tool_call, usage
+    from pi_stream.providers.base import Credential, Provider, Runtime
+    from pi_stream.providers.registry import Registry, register
 
 __all__ = [
+    "Credential",
     "GeneratorRequest",
     "Provider",
     "Registry",
@@ -23,3 +28,21 @@ __all__ = [
     "tool_call",
     "usage",
 ]
+
+# Loaded on first use: a list of vendors needs no engine.
+_HOME = {
+    "Credential": "providers.base",
+    "GeneratorRequest": "engine.generator",
+    "Provider": "providers.base",
+    "Registry": "providers.registry",
+    "Runtime": "providers.base",
+    "register": "providers.registry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"pi_stream.{_HOME.get(name, 'engine.parts')}"), name)
+    globals()[name] = value
+    return value

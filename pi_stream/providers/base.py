@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import Attribute, Factory, field, frozen
 
-from pi_stream.apis.base import Api
-from pi_stream.engine.generator import Generate
 from pi_stream.exceptions import ConfigError
-from pi_stream.http import HttpRequest
 from pi_stream.models import Model
+
+if TYPE_CHECKING:  # a record of data loads neither the engine nor a protocol
+    from pi_stream.apis.base import Api
+    from pi_stream.engine.generator import Generate
+    from pi_stream.http import HttpRequest
 
 __all__ = ["Credential", "Provider", "Runtime", "from_environment"]
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pi_stream.apis._errors import body_error
 from pi_stream.apis._request import merge_headers, rooted_endpoint
 from pi_stream.exceptions import ConfigError, TransportError
-from pi_stream.http import HttpRequest
+from pi_stream.http import HttpRequest, mask_url
 from pi_stream.models import Model
 from pi_stream.providers.base import Provider, from_environment
 from pi_stream.providers.registry import located
@@ -140,13 +140,14 @@ async def _ask(request: HttpRequest, transport: Transport) -> dict[str, Any]:
             received += data
     finally:
         await body.aclose()
+    url = mask_url(request.url)
     if body.head.status != 200:
         words = body_error(body.head, bytes(received)).error_message
-        raise TransportError(f"{request.url}: {words}", kind="http_status")
+        raise TransportError(f"{url}: {words}", kind="http_status")
     try:
         answer = json.loads(bytes(received))
     except json.JsonDecodeError as problem:
-        raise TransportError(f"{request.url} sent no JSON: {problem}", kind="malformed") from None
+        raise TransportError(f"{url} sent no JSON: {problem}", kind="malformed") from None
     if not isinstance(answer, dict):
-        raise TransportError(f"{request.url} sent no JSON object", kind="malformed")
+        raise TransportError(f"{url} sent no JSON object", kind="malformed")
     return answer

@@ -7,14 +7,12 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
 from attrs import evolve
 
-from pi_stream.apis.base import Api
 from pi_stream.catalog import Catalog
 from pi_stream.exceptions import ConfigError
 from pi_stream.models import Model
@@ -39,6 +37,13 @@ def _built_in() -> dict[str, str]:
         for name in names
         if not name.startswith("_") and name not in _NO_VENDORS
     }
+
+
+def entry_points(group: str) -> Iterable[Any]:
+    """The entry points of a group. What finds them is loaded on first use."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=group)
 
 
 _MODULES = _built_in()
@@ -67,6 +72,10 @@ class Registry:
     def ids(self) -> list[str]:
         """Ids of all known providers, sorted."""
         return sorted({*self._own, *_registered, *self._entry_points(), *_MODULES})
+
+    def is_built_in(self, id: str) -> bool:
+        """Whether an id stands for a provider of this package: nobody has put another in its place."""
+        return id in _MODULES and id not in {*self._own, *_registered, *self._entry_points()}
 
     def provider(self, id: str) -> Provider:
         """The provider of an id.
@@ -144,7 +153,7 @@ class Registry:
 
 def api_of(provider: Provider) -> str:
     """The id of a provider's protocol."""
-    return provider.api.id if isinstance(provider.api, Api) else provider.api
+    return provider.api if isinstance(provider.api, str) else provider.api.id
 
 
 def merged(provider: Provider, model: Model) -> Model:

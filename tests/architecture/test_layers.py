@@ -11,10 +11,21 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "pi_stream"
 
 # What each part may import, itself included. A part is a module, or a package with everything in it.
-VALUES = {"_text", "exceptions", "usage", "models", "http", "messages", "handover", "context_size", "options"}
+VALUES = {
+    "_text",
+    "exceptions",
+    "usage",
+    "models",
+    "http",
+    "messages",
+    "handover",
+    "context_size",
+    "overflow",
+    "options",
+}
 SANS_IO = VALUES | {"events", "partial_json", "wire", "apis", "reducer", "guard"}
 ENGINE = SANS_IO | {"version", "_json_rules", "serialization", "transport", "engine"}
-CLIENT = ENGINE | {"catalog", "providers", "client"}
+CLIENT = ENGINE | {"catalog", "providers", "check", "client"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     # values and folding: attrs only
@@ -27,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "messages": {"exceptions", "usage", "partial_json"},
     "_text": set(),
     "handover": {"_text", "exceptions", "usage", "models", "messages", "handover"},
+    "overflow": {"messages"},
     "context_size": {"exceptions", "usage", "models", "messages"},
     "options": {"exceptions", "usage", "models", "http", "messages", "handover"},
     "events": {"exceptions", "usage", "messages"},
@@ -36,13 +48,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "serialization": VALUES | {"events", "_json_rules"},
     # sans-IO: bytes to chunks to events
     "wire": {"exceptions", "events", "wire"},
-    "apis": VALUES | {"events", "partial_json", "wire", "apis"},
+    "apis": VALUES
+    | {"events", "partial_json", "serialization", "wire", "apis"},  # a proxy gets transcripts as JSON
     # sockets, then the only await loops
     "transport": {"version", "exceptions", "http", "options", "wire", "transport"},
     "engine": ENGINE,
     # what users hold
     "catalog": {"exceptions", "usage", "models", "serialization", "catalog"},
     "providers": ENGINE | {"catalog", "providers"},
+    "check": ENGINE | {"catalog", "providers", "check"},
     "client": CLIENT,
     # around it
     "testing": CLIENT | {"testing"},
@@ -57,7 +71,7 @@ HOME = {
 }
 
 # Parts that may wait. Everything else is plain synchronous code.
-MAY_AWAIT = {"transport", "engine", "providers", "client", "testing", "bench", "cli"}
+MAY_AWAIT = {"transport", "engine", "providers", "check", "client", "testing", "bench", "cli"}
 
 MODULES = {
     ".".join(("pi_stream", *file.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): file

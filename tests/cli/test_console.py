@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pi_stream.cli._console import mask_url, visible
+from pi_stream.cli._console import visible
+from pi_stream.http import mask_url
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pi_stream.exceptions import DecodeError
-from pi_stream.wire.eventstream import EventStreamDecoder, Frame, encode_frame
+from pi_stream.wire.eventstream import EventStreamChunks, EventStreamDecoder, Frame, encode_frame
 
 EVENT = {":message-type": "event", ":event-type": "contentBlockDelta", ":content-type": "application/json"}
 PAYLOAD = json.dumps({"contentBlockIndex": 0, "delta": {"text": "é😀"}}, ensure_ascii=False).encode()
@@ -234,3 +234,67 @@ def test_we_refuse_what_botocore_refuses(headers: bytes, payload: bytes) -> None
     else:
         # botocore takes a value that is cut off by the end of the headers; we do not.
         assert error is not None or [f.payload for f in found] == [payload for _, payload in theirs]
+
+
+# --- chunks: what the frames say --------------------------------------------------------------------------------------
+
+
+def chunks(body: bytes, size: int | None = None) -> list[Any]:
+    decoder = EventStreamChunks()
+    reads = pieces(body, size) if size else [body]
+    payloads = [payload for read in reads for payload in decoder.feed_data(read)]
+    return [json.loads(payload) for payload in payloads + decoder.close_data()]
+
+
+@pytest.mark.parametrize("size", [None, 1, 7])
+def test_events_are_chunks_under_their_type(size: int | None) -> None:
+    body = encode_frame(EVENT, PAYLOAD) + encode_frame({":event-type": 'a"b'}) + encode_frame({}, b"[1]")
+    assert chunks(body, size) == [{"contentBlockDelta": json.loads(PAYLOAD)}, {'a"b': {}}, {"": [1]}]
+
+
+@pytest.mark.parametrize(
+    ("headers", "payload", "expected"),
+    [
+        (
+            {":message-type": "exception", ":exception-type": "throttlingException"},
+            b'{"message": "slow", "originalStatusCode": 429, "type": "other", "deep": {"a": 1}}',
+            {"type": "throttlingException", "message": "slow", "originalStatusCode": 429},
+        ),
+        ({":exception-type": "gone"}, b"plain words", {"type": "gone", "message": "plain words"}),
+        (
+            {":message-type": "error", ":error-code": "InternalFailure", ":error-message": "oops"},
+            b"",
+            {"type": "InternalFailure", "message": "oops"},
+        ),
+        ({":message-type": "exception"}, b"\xff", {"type": "exception", "message": "\ufffd"}),
+        ({":message-type": "error", ":error-code": 5}, b"", {"type": "exception"}),
+    ],
+)
+def test_what_went_wrong_is_an_exception(headers: Any, payload: bytes, expected: Any) -> None:
+    assert chunks(encode_frame(headers, payload)) == [{"exception": expected}]
+
+
+def test_a_broken_frame_is_an_error_after_the_chunks_before_it() -> None:
+    decoder = EventStreamChunks()
+    broken = bytearray(encode_frame(EVENT, PAYLOAD))
+    broken[-1] ^= 1
+    assert len(decoder.feed_data(encode_frame(EVENT, PAYLOAD) + bytes(broken))) == 1
+    with pytest.raises(DecodeError, match="checksum"):
+        decoder.close_data()
+
+
+def test_the_bound_holds_for_chunks_and_half_a_frame_is_pending() -> None:
+    with pytest.raises(DecodeError, match="larger than 20 bytes"):
+        EventStreamChunks(20).feed_data(encode_frame(EVENT, PAYLOAD))
+    decoder = EventStreamChunks()
+    assert decoder.feed_data(encode_frame(EVENT, PAYLOAD)[:30]) == []
+    assert decoder.close_data() == []
+    assert decoder.pending
+
+
+@given(frames)
+def test_any_frames_give_json_that_can_be_encoded_again(frames: list[Frame]) -> None:
+    decoder = EventStreamChunks()
+    for frame in frames:
+        for payload in decoder.feed_data(encode_frame(frame.headers, b'{"a": 1}')):
+            assert len(json.loads(payload)) == 1

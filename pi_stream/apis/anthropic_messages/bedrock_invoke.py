@@ -63,7 +63,7 @@ def _event(chunk: Any) -> Any:
         name = str(exception.get("type")).lower().removesuffix("exception")
         status = {"status": _STATUS[name]} if name in _STATUS else {}
         return {"type": "error", "error": {**status, **exception}}
-    return chunk
+    return payload
 
 
 api = Api(

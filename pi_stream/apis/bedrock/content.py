@@ -53,7 +53,9 @@ class Content:
             return  # said again
         self.stop(wire, out)
         for kind in _KINDS:
-            self._parts.pop((wire, kind), None)
+            part = self._parts.pop((wire, kind), None)
+            if isinstance(part, Prose):
+                part.settle(out)
         for kind, value in start.items():
             if kind in ("text", "reasoningContent"):
                 self.delta(wire, {kind: value}, out)
@@ -74,7 +76,7 @@ class Content:
             elif kind == "toolUse":
                 self._input(wire, value, out)
             else:
-                self._keep_piece(wire, "citationsContent" if kind == "citation" else kind, value)
+                self._keep_piece(wire, "citationsContent" if kind == "citation" else kind, value, out)
 
     def stop(self, index: Any, out: list[Draft]) -> None:
         """A block is over. One that has ended before says nothing more."""
@@ -94,6 +96,8 @@ class Content:
         for (wire, _), part in self._parts.items():
             if not (failed and isinstance(part, Call)):
                 self._stop(wire, part, out)
+            if isinstance(part, Prose):
+                part.settle(out)
 
     def note(self, kind: str, details: dict[str, Any], out: list[Draft]) -> None:
         """Note something odd, the first time it happens."""
@@ -139,8 +143,10 @@ class Content:
         else:
             call.take(fields.get("input"), out)
 
-    def _keep_piece(self, wire: int | None, kind: str, value: Any) -> None:
+    def _keep_piece(self, wire: int | None, kind: str, value: Any, out: list[Draft]) -> None:
         part = self._parts.get((wire, _KEPT))
+        if isinstance(part, Kept) and part.kind != kind:
+            self._stop(wire, part, out)
         if not isinstance(part, Kept) or part.stopped:
             part = self._parts[wire, _KEPT] = Kept(kind, {}, self.blocks.count)
         part.take(value)
@@ -153,9 +159,9 @@ class Content:
         if prose is not None and prose.wire == wire and prose.kind == kind:
             return prose
         before = self._parts.get((wire, kind))
-        if before is not None:
+        if isinstance(before, Prose):
             self.note("block_reopened", {"index": wire}, out)
-            self._stop(wire, before, out)
+            before.settle(out)
         self._end_prose(out)
         prose = self.prose = Prose(wire, kind, self.blocks, out)
         self._parts[wire, kind] = prose
@@ -180,10 +186,12 @@ class Content:
             self.prose = None
 
     def _stop(self, wire: int | None, part: Part, out: list[Draft]) -> None:
-        if not isinstance(part, Kept):
-            part.stop(self.blocks, out)
+        if isinstance(part, Prose):
+            part.end(self.blocks, out)
             if part is self.prose:
                 self.prose = None
+        elif isinstance(part, Call):
+            part.end(out)
         elif not part.stopped:
             part.stopped = True
             text = self._parts.get((wire, "text"))

@@ -59,9 +59,8 @@ class Prose:
             blocks.signature = self._signature()
             blocks.close(out, redacted=True if self.kind == "redacted" else None)
 
-    def stop(self, blocks: Blocks, out: list[Draft]) -> None:
-        """The wire's block is over. What came after the end of ours is said now."""
-        self.end(blocks, out)
+    def settle(self, out: list[Draft]) -> None:
+        """Nothing more comes for it: say what came after the end of our block."""
         if self._late:
             self._late = False
             out.append(Metadata(content_index=self.index, signature=self._signature()))
@@ -93,7 +92,7 @@ class Call:
         if text:
             out.append(ToolCallDelta(self.index, text))
 
-    def stop(self, blocks: Blocks, out: list[Draft]) -> None:
+    def end(self, out: list[Draft]) -> None:
         """The wire's block is over. Input from its start that no piece repeated becomes the one piece."""
         if not self.ended:
             self.ended = True

@@ -67,19 +67,18 @@ class ConverseTranslator:
                     event = chunk["contentBlockDelta"]
                     delta = event["delta"]
                     text = delta["text"]
-                    plain = (
+                    if (
                         text.__class__ is str
                         and text
                         and prose.kind == "text"
                         and event["contentBlockIndex"] == prose.wire
                         and len(delta) == 1
                         and len(chunk) == 1
-                    )
+                    ):
+                        out.append(TextDelta(prose.index, text))
+                        continue
                 except (KeyError, TypeError):
-                    plain = False
-                if plain:
-                    out.append(TextDelta(prose.index, text))
-                    continue
+                    pass
             self._chunk(chunk, out)
             if self.ended:
                 return position

@@ -76,19 +76,18 @@ class EventTranslator:
                 # Nothing but the next piece of the open text.
                 try:
                     text = chunk["delta"]
-                    plain = (
+                    if (
                         chunk["type"] == "text_delta"
                         and text.__class__ is str
                         and text
                         and prose.kind == "text"
                         and chunk["contentIndex"] == prose.position
-                    )
+                    ):
+                        prose.size += len(text)
+                        out.append(TextDelta(prose.index, text))
+                        continue
                 except (KeyError, TypeError):
-                    plain = False
-                if plain:
-                    prose.size += len(text)
-                    out.append(TextDelta(prose.index, text))
-                    continue
+                    pass
             self._event(chunk, out)
             if self.ended:
                 return position
@@ -132,7 +131,7 @@ class EventTranslator:
         if index != len(self._theirs) or isinstance(index, bool):
             self._refuse(event, f"a start of block {index!r}, where {len(self._theirs)} would be next", out)
             return
-        block = _Block(kind, index)
+        block = _Block(kind, len(self._theirs))
         self._theirs.append(block)
         if kind == "toolcall":
             id, name = event.get("id"), event.get("toolName", event.get("name"))
@@ -316,8 +315,9 @@ def _read_usage(usage: dict[str, Any], setup: TranslatorSetup) -> Usage:
 def _read_cost(cost: dict[str, Any]) -> Cost:
     def amount(name: str) -> float:
         value = cost.get(name)
-        usable = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 2**53
-        return float(value) if usable else 0
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 2**53:
+            return float(value)
+        return 0
 
     billed = cost.get("totalFromProvider")
     return Cost(

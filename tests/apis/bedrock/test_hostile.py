@@ -16,11 +16,36 @@ from pi_stream.wire.eventstream import encode_frame
 KEYS = [
     *("contentBlockIndex", "delta", "start", "text", "toolUse", "toolUseId", "name", "input", "type", "p"),
     *("reasoningContent", "reasoningText", "signature", "redactedContent", "toolResult", "citation", "image"),
-    *("source", "bytes", "stopReason", "usage", "inputTokens", "cacheDetails", "ttl", "trace", "promptRouter"),
-    *("invokedModelId", "message", "originalStatusCode", "output", "content", "citationsContent", "citations"),
+    *(
+        "source",
+        "bytes",
+        "stopReason",
+        "usage",
+        "inputTokens",
+        "cacheDetails",
+        "ttl",
+        "trace",
+        "promptRouter",
+    ),
+    *(
+        "invokedModelId",
+        "message",
+        "originalStatusCode",
+        "output",
+        "content",
+        "citationsContent",
+        "citations",
+    ),
 ]
 EVENTS = [
-    *("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"),
+    *(
+        "messageStart",
+        "contentBlockStart",
+        "contentBlockDelta",
+        "contentBlockStop",
+        "messageStop",
+        "metadata",
+    ),
     *("throttlingException", "somethingNew", ""),
 ]
 scalars = st.one_of(

@@ -443,7 +443,12 @@ def test_botocore_finds_nothing_wrong_with_our_bodies() -> None:
         ToolResultMessage("c|1", "look", [TextContent("no"), PIXEL], is_error=True),
         UserMessage("go on"),
     ]
-    for id in (CLAUDE, "anthropic.claude-opus-4-6-v1", "us.amazon.nova-2-lite-v1:0", "openai.gpt-oss-20b-1:0"):
+    for id in (
+        CLAUDE,
+        "anthropic.claude-opus-4-6-v1",
+        "us.amazon.nova-2-lite-v1:0",
+        "openai.gpt-oss-20b-1:0",
+    ):
         made = body(
             *transcript,
             to=model(id),

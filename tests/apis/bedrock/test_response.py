@@ -343,9 +343,7 @@ def test_good_stop_reasons(reason: str, expected: str) -> None:
         ("malformed_tool_use", ("provider_error", True)),
     ],
 )
-def test_bad_stop_reasons_are_errors_that_keep_the_content(
-    reason: str, expected: tuple[str, bool]
-) -> None:
+def test_bad_stop_reasons_are_errors_that_keep_the_content(reason: str, expected: tuple[str, bool]) -> None:
     message = message_of(answer(text(0, "x"), reason=reason))
     assert (message.stop_reason, cause(message), message.text) == ("error", expected, "x")
     assert message.raw_stop_reason == reason
@@ -505,3 +503,21 @@ def test_a_whole_json_answer_gives_the_events_of_its_stream() -> None:
 def test_a_json_error_with_status_200_is_an_error() -> None:
     message = message_of(b'{"message": "Missing Authentication Token"}')
     assert (message.stop_reason, message.error_message) == ("error", "Missing Authentication Token")
+
+
+# --- the invoke stream ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoded", [True, False])
+def test_frames_of_the_invoke_stream_hold_events_of_messages(encoded: bool) -> None:
+    """Base64 as AWS has it, or the event itself, as a mock server sends it."""
+    events: list[Any] = [
+        {"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 3}}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+        {"type": "message_stop"},
+    ]
+    payloads = [{"bytes": b64encode(json.dumps(e).encode()).decode()} for e in events] if encoded else events
+    body = b"".join(frame("chunk", payload) for payload in payloads)
+    message = message_of(body, api="bedrock-invoke")
+    assert (message.text, message.stop_reason, message.usage.total_tokens) == ("hi", "stop", 5)

@@ -6,6 +6,8 @@ Every case runs whole and cut into reads of 1, 2, 3, 7 and 64 bytes, and through
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,6 +32,7 @@ from pi_stream.events import Error, Event, Metadata, ToolCallDelta
 from pi_stream.messages import AssistantMessage, TextContent, ThinkingContent, Tool
 from pi_stream.models import Model
 from pi_stream.options import Limits
+from pi_stream.reducer import fold
 from pi_stream.testing import check_events
 
 USAGE = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
@@ -166,6 +169,13 @@ def test_running_usage_does_not_end_the_stream() -> None:
     """A server that counts along, and says "stop" too early, is read on."""
     message = answer(chunk(finish="stop", usage=USAGE), says("late", usage=USAGE), says("r", usage=USAGE))
     assert message.text == "later"
+
+
+def test_end_mark_ends_the_stream_whatever_the_connection_does() -> None:
+    pipeline = pipeline_of()
+    assert pipeline.feed(stream(says("ok", "stop"), done=False))[-1].type != "done"
+    assert pipeline.complete
+    assert pipeline.feed(DONE)[-1].type == "done"
 
 
 def test_nothing_is_read_after_the_end() -> None:
@@ -1472,21 +1482,100 @@ def test_observer_sees_every_chunk_once() -> None:
 # --- cost ---------------------------------------------------------------------------------------------------------------
 
 
-def test_many_blocks_of_every_kind() -> None:
-    """Thousands of calls, details, names in pieces, notes and repeated ends: each is handled by itself."""
-    many = 3000
-    fragments = [calls(piece("{}", index=at, name="f")) for at in range(many)]
-    message = check_events(events_of(stream(*fragments, FINISH)))
-    assert len(message.tool_calls) == many
-    entries = [
+def open_calls(many: int) -> list[dict[str, Any]]:
+    return [calls(piece("{}", index=at, name="f")) for at in range(many)]
+
+
+def calls_without_arguments(many: int) -> list[dict[str, Any]]:
+    return [calls(piece(index=at, id=str(at), name="f")) for at in range(many)]
+
+
+def calls_waiting_for_a_name(many: int) -> list[dict[str, Any]]:
+    waiting = [calls(piece("{}", index=at, id=str(at))) for at in range(many)]
+    return waiting + [calls(piece(index=at, name="f")) for at in range(many)]
+
+
+def name_in_many_pieces(many: int) -> list[dict[str, Any]]:
+    return [calls(piece(index=0, id="c", name=f"n{at}")) for at in range(many)]
+
+
+def arguments_that_seem_complete(many: int) -> list[dict[str, Any]]:
+    return [
+        calls(piece('{"a":"', index=0, name="f")),
+        *(calls(piece("{x}", index=0, name="f")) for _ in range(many)),
+    ]
+
+
+def arguments_again_and_again(many: int) -> list[dict[str, Any]]:
+    return [calls(piece('{"a":1}', index=0, id="c", name="f")) for _ in range(many)]
+
+
+def many_details(many: int) -> list[dict[str, Any]]:
+    return [
         details({"type": "reasoning.encrypted", "data": "x", "id": str(at), "index": at})
         for at in range(many)
     ]
-    message = check_events(events_of(stream(*entries, says("Hi", "stop"))))
-    assert len(signed(message)) == many
-    names = [calls(piece(index=0, id="c", name=f"n{at}")) for at in range(many)]
-    message = check_events(events_of(stream(*names, FINISH)))
-    assert message.tool_calls[0].name == "".join(f"n{at}" for at in range(many))
-    annotations = [chunk({"content": "x", "annotations": [at]}) for at in range(many)]
-    message = check_events(events_of(stream(*annotations, chunk(finish="stop"))))
-    assert len(message.provider_data or ()) == many
+
+
+def alternating_blocks(many: int) -> list[dict[str, Any]]:
+    return [
+        each for _ in range(many) for each in (details({"type": "reasoning.text", "text": "x"}), says("x"))
+    ]
+
+
+def notes_and_data(many: int) -> list[Any]:
+    return [each for at in range(many) for each in (frame(at), chunk({"content": "x", "annotations": [at]}))]
+
+
+def broken_chunks(many: int) -> list[bytes]:
+    return [b"data: {oops\n\n"] * many
+
+
+def lines_run(body: bytes) -> int:
+    """How many lines of Python it takes to read a body: the same number every time, unlike seconds."""
+    lines = 0
+
+    def count(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        events = events_of(body, malformed="lenient")
+    finally:
+        sys.settrace(before)
+    assert events[-1].type == "done"
+    return lines
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        open_calls,
+        calls_without_arguments,
+        calls_waiting_for_a_name,
+        name_in_many_pieces,
+        arguments_that_seem_complete,
+        arguments_again_and_again,
+        many_details,
+        alternating_blocks,
+        notes_and_data,
+        broken_chunks,
+    ],
+)
+def test_twice_as_much_is_twice_the_work(make: Callable[[int], list[Any]]) -> None:
+    """However many of them there are, each is handled by itself."""
+    once, twice = (lines_run(stream(says("x"), *make(many), chunk(finish="stop"))) for many in (150, 300))
+    assert twice < 2.1 * once
+
+
+def test_thousands_of_everything() -> None:
+    many = 2000
+    chunks = [*open_calls(many), *many_details(many), *notes_and_data(many), FINISH]
+    message = fold(events_of(stream(*chunks)))
+    assert len(message.tool_calls) == len(signed(message)) == len(message.provider_data or ()) == many
+    assert diagnostics(message) == ["unexpected_chunk"] * many
+    (call,) = fold(events_of(stream(*name_in_many_pieces(many), FINISH))).tool_calls
+    assert call.name == "".join(f"n{at}" for at in range(many))
