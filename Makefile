@@ -3,7 +3,8 @@
 #
 #   make run                     a real local model answers; PROMPT="..." asks something else, MODEL=provider/id another model
 #   make test                    lint, types, tests, the code in the docs (what CI runs)
-#   make test-long               the tests that take longer
+#   make test-long               the tests that take longer, and a harder look by the property tests
+#   make coverage                the tests of `make test`, with how much of the code they ran
 #   make lint | types            one part of `make test`
 #   make bench                   the benchmarks
 #   make clean                   forget .venv and all caches
@@ -20,16 +21,20 @@ PYTEST_ARGS ?=
 export MODEL PROMPT
 
 .DEFAULT_GOAL := test
-.PHONY: run test test-long lint types bench clean
+.PHONY: run test test-long coverage lint types bench clean
 
 run: $(VENV)/.runtime
 	@$(BIN)/pi-stream run -m "$$MODEL" "$$PROMPT"
 
 test: lint types
-	$(BIN)/python -m pytest --cov --cov-report=term $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
 
 test-long: $(VENV)/.dev
 	$(BIN)/python -m pytest -m long -o faulthandler_timeout=900 $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest tests/properties -n 2 --dist loadfile -o faulthandler_timeout=900
+
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest --cov --cov-report=term $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

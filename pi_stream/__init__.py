@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from pi_stream.apis import api_ids as api_ids
     from pi_stream.apis import register_api as register_api
     from pi_stream.apis.base import Api as Api
+    from pi_stream.catalog import Catalog as Catalog
+    from pi_stream.catalog import CatalogEntry as CatalogEntry
+    from pi_stream.check import ConnectionCheck as ConnectionCheck
     from pi_stream.client import Client as Client
     from pi_stream.client import build_request as build_request
     from pi_stream.client import complete as complete
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from pi_stream.options import Limits as Limits
     from pi_stream.options import RetryPolicy as RetryPolicy
     from pi_stream.options import StreamOptions as StreamOptions
+    from pi_stream.overflow import is_context_overflow as is_context_overflow
     from pi_stream.providers.base import Provider as Provider
     from pi_stream.providers.registry import register as register
     from pi_stream.reducer import Reducer as Reducer
@@ -57,6 +61,7 @@ if TYPE_CHECKING:
     from pi_stream.serialization import from_json as from_json
     from pi_stream.serialization import loads as loads
     from pi_stream.serialization import to_json as to_json
+    from pi_stream.tools import validate_tool_call as validate_tool_call
     from pi_stream.usage import Cost as Cost
     from pi_stream.usage import CostTier as CostTier
     from pi_stream.usage import ModelCost as ModelCost
@@ -67,6 +72,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "apis": ("api_ids", "register_api"),
     "apis.base": ("Api",),
+    "catalog": ("Catalog", "CatalogEntry"),
+    "check": ("ConnectionCheck",),
     "client": ("Client", "build_request", "complete", "stream"),
     "context_size": ("ContextSize", "context_tokens"),
     "engine.decode": ("decode",),
@@ -95,6 +102,7 @@ _NAMES = {
         "ConfigError",
         "ContextOverflowError",
         "DecodeError",
+        "InvalidToolCallError",
         "MissingExtraError",
         "MissingKeyError",
         "PiStreamError",
@@ -131,10 +139,12 @@ _NAMES = {
     ),
     "models": ("Model", "ReasoningLevel"),
     "options": ("Limits", "RetryPolicy", "StreamOptions"),
+    "overflow": ("is_context_overflow",),
     "providers.base": ("Provider",),
     "providers.registry": ("register",),
     "reducer": ("Reducer", "fold", "unfold"),
     "serialization": ("dumps", "from_json", "loads", "to_json"),
+    "tools": ("validate_tool_call",),
     "usage": ("Cost", "CostTier", "ModelCost", "Usage", "price"),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}

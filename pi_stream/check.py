@@ -94,9 +94,9 @@ async def check_connection(
     model: Model,
     request: HttpRequest,
     *,
-    asked: str | None,
     sign: Sign,
     transport: Transport,
+    asked: str | None = None,
 ) -> ConnectionCheck:
     """Ask a provider whether key, base URL and model are right.
 
@@ -104,9 +104,9 @@ async def check_connection(
         provider: The provider.
         model: The model, with base URL.
         request: What would be sent for an answer, with the key and without a signature.
-        asked: The model's id, where it is to be checked too.
         sign: Adds what the provider's credential has to add.
         transport: Sends the requests.
+        asked: The model's id, where it is to be checked too.
 
     Returns:
         What was found. What the network or the provider does wrong is in it.
@@ -160,7 +160,7 @@ class _Check:
             return self._result(None, message="reached, and not refused; there is no list of models")
         if self.asked and not await self._knows(self.asked, models):
             return self._lacks(self.asked, models)
-        return self._result(None, listed, message=f"reached, {len(models)} models listed", models=models)
+        return self._result(None, listed, message=f"reached; it lists {_models(models)}", models=models)
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -219,7 +219,8 @@ class _Check:
         status = answer.head.status
         if not 200 <= status < 300:
             finish = body_error(answer.head, bytes(received))
-            return _Answer(status, cause=finish.error_cause, words=finish.error_message or "")
+            words = request.without_secrets(finish.error_message or "")
+            return _Answer(status, cause=finish.error_cause, words=words)
         try:
             return _Answer(status, json.loads(bytes(received)))
         except json.JsonDecodeError:
@@ -271,7 +272,7 @@ class _Check:
         near = get_close_matches(id, models, n=3, cutoff=0.4)
         return self._result(
             "model",
-            message=f"{len(models)} models are listed, and {id!r} is none of them",
+            message=f"it lists {_models(models)}, and {id!r} is not among them",
             advice=f"did you mean {', '.join(near)}?" if near else "name one of the models that are listed",
             models=models,
         )
@@ -289,6 +290,10 @@ class _Check:
             "provider": "the provider is in trouble: try later, or look at its status page",
             "network": f"look at the base URL {base} ({change}), at proxies and at certificates",
         }.get(problem or "", "")
+
+
+def _models(ids: tuple[str, ...]) -> str:
+    return "1 model" if len(ids) == 1 else f"{len(ids)} models"
 
 
 def _ids(value: Any) -> tuple[str, ...] | None:

@@ -11,7 +11,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, fields_dict
+from attrs import evolve
 
 from pi_stream.apis import get_api
 from pi_stream.apis.base import Api, TranslatorSetup
@@ -20,6 +20,7 @@ from pi_stream.check import ConnectionCheck, check_connection, refused
 from pi_stream.context_size import context_tokens
 from pi_stream.engine.fallback import FallbackSource
 from pi_stream.engine.generator import GeneratorRequest, GeneratorSource
+from pi_stream.engine.queue import Concurrency
 from pi_stream.engine.retry import RetryingSource
 from pi_stream.engine.run import Exchange, HttpSource
 from pi_stream.engine.source import FailedSource, Source
@@ -41,7 +42,7 @@ from pi_stream.messages import (
     now_ms,
 )
 from pi_stream.models import Model
-from pi_stream.options import Limits, RetryPolicy, StreamOptions
+from pi_stream.options import Limits, RetryPolicy, StreamOptions, changed, layered, with_defaults
 from pi_stream.providers.base import Provider, Runtime, from_environment
 from pi_stream.providers.registry import Registry, located
 from pi_stream.transport.base import Transport
@@ -71,6 +72,8 @@ class Client:
         limits: Bounds in time and size for every request.
         retries: When requests are tried again.
         timeout: Short for the head and idle limits, in seconds.
+        concurrency: How many requests to a provider may run at once: one number for each provider, or numbers by
+            provider id. The others wait in line, for as long as it takes (``limits.total`` counts it); off by default.
         transport: A transport of your own; the arguments below are then not used.
         session: An aiohttp session of your own; it is used and never closed.
         proxy: URL of an HTTP proxy; without it the environment's proxies are honoured.
@@ -91,6 +94,7 @@ class Client:
         limits: Limits | None = None,
         retries: RetryPolicy | None = None,
         timeout: float | None = None,
+        concurrency: int | Mapping[str, int] | None = None,
         transport: Transport | None = None,
         session: aiohttp.ClientSession | None = None,
         proxy: str | None = None,
@@ -102,7 +106,8 @@ class Client:
         self._registry = Registry(providers, Catalog(catalog))
         self._api_keys = dict(api_keys or {})
         self._base_urls = dict(base_urls or {})
-        self._options = _with_defaults(options or StreamOptions(), limits, retries, timeout)
+        self._options = with_defaults(options or StreamOptions(), limits, retries, timeout)
+        self._concurrency = Concurrency(concurrency)
         self._own_transport = transport is None
         self._transport = transport
         self._transport_options: dict[str, Any] = {
@@ -182,7 +187,7 @@ class Client:
         Raises:
             ConfigError: An option or the context is not what it should be.
         """
-        given = _changed(self._options if options is None else _over(self._options, options), changes)
+        given = changed(self._options if options is None else layered(self._options, options), changes)
         asked = as_context(context, tools, system_prompt)
         source, head = self._begin(model, asked, given)
         if given.fallback:
@@ -224,10 +229,12 @@ class Client:
             )
         except ConfigError as error:
             return refused(name, asked or None, error)
-        transport = self._connected() if found.runtime is None else self._direct()
         sign = partial(_signed, found)
+        if found.runtime is not None:  # it runs the model that is asked for, whatever it calls it
+            result = await check_connection(found, model, request, sign=sign, transport=self._direct())
+            return evolve(result, model=asked or None)
         return await check_connection(
-            found, model, request, asked=asked or None, sign=sign, transport=transport
+            found, model, request, asked=asked or None, sign=sign, transport=self._connected()
         )
 
     def _begin(
@@ -262,13 +269,16 @@ class Client:
             request = GeneratorRequest(
                 model=model, messages=plain, tools=_tools(plain), options=options, context=context
             )
-            return GeneratorSource(provider.generate, request, _guard(head, options, time.monotonic()))
+            generate = provider.generate
+            guard = _guard(head, options, time.monotonic())
+            queued = self._concurrency.of(provider.id, options.limits.total)
+            return queued(guard, lambda _: GeneratorSource(generate, request, guard))
         if provider.runtime is None:
             model = located(provider, model, self._base_urls.get(provider.id))
             head.api = model.api
-        messages = _handed_over(context, model, options)
-        _refuse_overflow(messages, model, options)
         api = _api(provider, model)
+        messages = _handed_over(context, model, options, api)
+        _refuse_overflow(messages, model, options)
         setup = TranslatorSetup(
             model=model, tools=_tools(messages), options=options, timestamp=head.timestamp
         )
@@ -283,11 +293,14 @@ class Client:
         transport = self._connected() if provider.runtime is None else self._direct()
         exchange = Exchange(api=api, setup=setup, transport=transport, request=request_now)
         started = time.monotonic()
+        queued = self._concurrency.of(provider.id, options.limits.total)
+
+        def attempt(elapsed: float) -> Source:
+            guard = _guard(head, options, started)
+            return queued(guard, lambda before: HttpSource(exchange, guard, before), elapsed)
+
         return RetryingSource(
-            lambda elapsed: HttpSource(exchange, _guard(head, options, started), elapsed),
-            options.retries,
-            total=options.limits.total,
-            notices=options.notices,
+            attempt, options.retries, total=options.limits.total, notices=options.notices
         )
 
     async def _running(self, provider: Provider, model: Model) -> Model:
@@ -367,13 +380,16 @@ def build_request(
         raise ConfigError(f"the provider {provider.id!r} is a generator: it sends no request")
     found = located(provider, found)
     given = keyed(provider, options or StreamOptions(), None, required=False)
-    messages = _handed_over(as_context(context), found, given)
-    return _api(provider, found).build_request(found, messages, given)
+    api = _api(provider, found)
+    return api.build_request(found, _handed_over(as_context(context), found, given, api), given)
 
 
-def _handed_over(context: Context, model: Model, options: StreamOptions) -> list[Message]:
+def _handed_over(context: Context, model: Model, options: StreamOptions, api: Api) -> list[Message]:
     """The plain messages of a context, fit for a model."""
-    handover = hand_over(convert_to_llm(context.transcript()), model, options.handover or HandoverPolicy())
+    plain = convert_to_llm(context.transcript())
+    if not api.handover and options.handover is None:
+        return plain
+    handover = hand_over(plain, model, options.handover or HandoverPolicy())
     if handover.changes:
         logger.debug("hand-over to %s/%s: %d changes", model.provider, model.id, len(handover.changes))
     return handover.messages
@@ -465,34 +481,3 @@ def _guard(head: AssistantMessage, options: StreamOptions, started: float) -> Gu
         max_argument_bytes=options.limits.argument_bytes,
         elapsed_ms=lambda: max(0, round((time.monotonic() - started) * 1000)),
     )
-
-
-def _with_defaults(
-    options: StreamOptions, limits: Limits | None, retries: RetryPolicy | None, timeout: float | None
-) -> StreamOptions:
-    if limits is not None:
-        options = evolve(options, limits=limits)
-    if retries is not None:
-        options = evolve(options, retries=retries)
-    if timeout is not None:
-        options = evolve(options, limits=evolve(options.limits, head=timeout, idle=timeout))
-    return options
-
-
-def _over(base: StreamOptions, options: StreamOptions) -> StreamOptions:
-    """The options of a request over those of the client: what differs from the default wins."""
-    default = StreamOptions()
-    changes = {
-        name: value
-        for name in fields_dict(StreamOptions)
-        if (value := getattr(options, name)) != getattr(default, name)
-    }
-    return evolve(base, **changes)
-
-
-def _changed(options: StreamOptions, changes: Mapping[str, Any]) -> StreamOptions:
-    unknown = sorted(set(changes) - set(fields_dict(StreamOptions)))
-    if unknown:
-        known = ", ".join(fields_dict(StreamOptions))
-        raise ConfigError(f"unknown option {', '.join(unknown)}; known are: {known}")
-    return evolve(options, **changes) if changes else options

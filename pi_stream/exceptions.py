@@ -7,6 +7,7 @@
     │   ├── ContextOverflowError the history cannot fit the model's context window
     │   ├── MissingExtraError    an optional package is not installed
     │   └── MissingKeyError      a provider needs a key and has none
+    ├── InvalidToolCallError     a model's tool call that must not be carried out
     ├── SerializationError       JSON that is not what the message model says (names the JSON path)
     ├── DecodeError              bytes on the wire that break the format
     ├── TransportError           the connection failed, was cut, or met a limit
@@ -19,15 +20,17 @@ leaves the iteration of a stream; :class:`StreamError` is the one way to turn su
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pi_stream.messages import AssistantMessage
+    from pi_stream.messages import AssistantMessage, ToolCall
 
 __all__ = [
     "ConfigError",
     "ContextOverflowError",
     "DecodeError",
+    "InvalidToolCallError",
     "MissingExtraError",
     "MissingKeyError",
     "PiStreamError",
@@ -68,6 +71,24 @@ class MissingExtraError(ConfigError):
 
 class MissingKeyError(ConfigError):
     """A provider needs a key and there is none. The message names the environment variables."""
+
+
+class InvalidToolCallError(PiStreamError):
+    """A model's tool call that must not be carried out. Its text can be sent to the model as the result of the call.
+
+    Args:
+        call: The call.
+        errors: What is wrong, each as ``path: message``.
+        received: The arguments as they came.
+    """
+
+    def __init__(self, call: ToolCall, errors: Sequence[str], received: str) -> None:
+        lines = "\n".join(f"- {error}" for error in errors)
+        super().__init__(
+            f"the call of tool {call.name!r} is not valid:\n{lines}\n\nreceived arguments:\n{received}"
+        )
+        self.call = call
+        self.errors = list(errors)
 
 
 class SerializationError(PiStreamError):

@@ -41,12 +41,13 @@ from pi_stream.messages import (
     Diagnostic,
     ErrorCause,
     ErrorKind,
+    ErrorPhase,
     ProviderData,
     ToolCall,
 )
 from pi_stream.partial_json import parse_arguments
 from pi_stream.reducer import Reducer, TextBlock, ThinkingBlock, ToolCallBlock, adopt
-from pi_stream.usage import Usage
+from pi_stream.usage import Usage, UsageQuality
 
 __all__ = ["Guard"]
 
@@ -83,6 +84,13 @@ class Guard:
         max_blocks: Most content blocks.
         max_argument_bytes: Most argument text of one tool call, in characters.
         elapsed_ms: Gives the ms since the request started, for ``duration_ms``; None leaves it out.
+
+    Attributes:
+        bytes, chunks: How much was received, for the cause of a failure.
+        request_id: The provider's id of the exchange.
+        hide: Takes secrets out of an error message: some servers send back what was sent to them.
+        phase: How far the exchange has come, for who leaves now.
+        age_ms: Gives the age of the last byte in ms; None before the first, and where nothing is timed.
     """
 
     def __init__(
@@ -104,6 +112,9 @@ class Guard:
         self.bytes = 0
         self.chunks = 0
         self.request_id: str | None = None
+        self.hide: Callable[[str], str] = str
+        self.phase: ErrorPhase = "body"
+        self.age_ms: Callable[[], int | None] = _untimed
 
     @classmethod
     def resume(cls, head: AssistantMessage, reducer: Reducer, counts: Guard) -> Guard:
@@ -112,11 +123,12 @@ class Guard:
         Args:
             head: The message as ``start`` shows it.
             reducer: What was handed out so far; the guard's events are folded into it.
-            counts: Where the numbers of bytes and chunks, the request id and the duration come from.
+            counts: Where the numbers of bytes and chunks, the request id and the times come from.
         """
         guard = cls(head, elapsed_ms=counts._elapsed_ms)
         guard._reducer = reducer
         guard.bytes, guard.chunks, guard.request_id = counts.bytes, counts.chunks, counts.request_id
+        guard.phase, guard.age_ms, guard.hide = counts.phase, counts.age_ms, counts.hide
         return guard
 
     @property
@@ -377,8 +389,10 @@ class Guard:
             # A failure before any block is a lone error: what was held back is in its message.
             held, self._held = self._held, []
             self._reducer.apply_all(held)
+        quality = _quality(self._reducer.message, failed=failed, started=self._reducer.started)
         final = AssistantMessage(
-            error_message=(finish.error_message or _UNSAID[finish.reason]) if failed else None,
+            usage=Usage(quality=quality),
+            error_message=self.hide(finish.error_message or _UNSAID[finish.reason]) if failed else None,
             error_cause=self._counted(finish) if failed else None,
             deferred=finish.deferred,
             duration_ms=self._elapsed_ms() if self._elapsed_ms is not None else None,
@@ -403,6 +417,8 @@ class Guard:
         cause = copy(finish.error_cause) if finish.error_cause is not None else ErrorCause(kind=kind)
         cause.bytes, cause.chunks = self.bytes, self.chunks
         cause.request_id = cause.request_id or self.request_id
+        if cause.last_byte_age_ms is None:
+            cause.last_byte_age_ms = self.age_ms()
         return cause
 
     def _refuse(self, error: Exception, out: list[Event]) -> None:
@@ -420,6 +436,24 @@ class Guard:
 
     def _diagnostic(self, kind: str, details: dict[str, Any]) -> Metadata:
         return Metadata(diagnostic=Diagnostic(type=kind, timestamp=self._head.timestamp, details=details))
+
+
+def _untimed() -> None:
+    return None
+
+
+def _quality(message: AssistantMessage, *, failed: bool, started: bool) -> UsageQuality | None:
+    """How far the token counts of an answer that ends can be trusted; None where there are none to speak of.
+
+    What came with the stop reason, or after it, is final. Before that an answer that breaks off has used more than was told.
+    """
+    usage = message.usage
+    known = usage != Usage()
+    if usage.quality is not None:
+        return usage.quality
+    if failed and (message.raw_stop_reason is None or not known):
+        return "partial" if known or started else None
+    return "reported" if known else None
 
 
 def _check_values(draft: Any) -> None:

@@ -15,6 +15,7 @@ MASK = "***"
 """What stands in place of a secret."""
 
 # By name: those that vendors use, and whatever else a proxy may want.
+_SHORTEST_SECRET = 8  # shorter ones, such as the keys of local servers, are words that messages may hold
 _SECRET_HEADER = re.compile("auth|key|token|secret|cookie|password|credential", re.IGNORECASE)
 
 
@@ -54,6 +55,20 @@ class HttpRequest:
     url: str = field(repr=lambda url: repr(mask_url(url)))
     headers: dict[str, str] = field(factory=dict, repr=_masked_repr)
     body: dict[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be shown: the values of secret headers, without the word before them such as ``Bearer``."""
+        values = (
+            value.rpartition(" ")[2] for name, value in self.headers.items() if _SECRET_HEADER.search(name)
+        )
+        return tuple(value for value in values if len(value) >= _SHORTEST_SECRET)
+
+    def without_secrets(self, text: str) -> str:
+        """A text that a server sent back, with the secrets of the request replaced."""
+        for secret in self.secrets:
+            text = text.replace(secret, MASK)
+        return text
 
     def masked(self) -> HttpRequest:
         """The same request with what is secret in its headers and URL replaced, to be shown or stored."""

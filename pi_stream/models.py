@@ -50,7 +50,7 @@ class Model:
     context_window: int = 0
     max_tokens: int = 0
     prompt_cache: dict[str, Any] | None = None
-    headers: dict[str, str] | None = None
+    headers: dict[str, str] | None = field(default=None, repr=False)  # may hold a key
     compat: dict[str, Any] | None = None
     sampling_params: dict[str, Any] | None = None
     sampling_params_by_thinking_level: dict[str, Any] | None = None

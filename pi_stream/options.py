@@ -6,14 +6,23 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, evolve, field, fields_dict, frozen
 
 from pi_stream.exceptions import ConfigError
 from pi_stream.handover import HandoverPolicy
 from pi_stream.http import HttpRequest, ResponseHead
 from pi_stream.models import REASONING_LEVELS, Model, ReasoningLevel
 
-__all__ = ["CacheRetention", "Limits", "RetryPolicy", "StreamOptions", "ToolChoice"]
+__all__ = [
+    "CacheRetention",
+    "Limits",
+    "RetryPolicy",
+    "StreamOptions",
+    "ToolChoice",
+    "changed",
+    "layered",
+    "with_defaults",
+]
 
 CacheRetention = Literal["none", "short", "long"]
 ToolChoice = Literal["auto", "none", "required"] | dict[str, Any]
@@ -200,3 +209,40 @@ class StreamOptions:
     on_request: Callable[[HttpRequest], None] | None = None
     on_response: Callable[[ResponseHead], None] | None = None
     on_chunk: Callable[[Any], None] | None = None
+
+
+def with_defaults(
+    options: StreamOptions, limits: Limits | None, retries: RetryPolicy | None, timeout: float | None
+) -> StreamOptions:
+    """The options of a client, with what it takes by itself: limits, retries, and a timeout for head and silence."""
+    if limits is not None:
+        options = evolve(options, limits=limits)
+    if retries is not None:
+        options = evolve(options, retries=retries)
+    if timeout is not None:
+        options = evolve(options, limits=evolve(options.limits, head=timeout, idle=timeout))
+    return options
+
+
+def layered(base: StreamOptions, options: StreamOptions) -> StreamOptions:
+    """The options of a request over those of the client: what differs from the default wins."""
+    default = StreamOptions()
+    changes = {
+        name: value
+        for name in fields_dict(StreamOptions)
+        if (value := getattr(options, name)) != getattr(default, name)
+    }
+    return evolve(base, **changes)
+
+
+def changed(options: StreamOptions, changes: Mapping[str, Any]) -> StreamOptions:
+    """The options with single ones changed by name.
+
+    Raises:
+        ConfigError: There is no such option, or its value is not what it should be.
+    """
+    unknown = sorted(set(changes) - set(fields_dict(StreamOptions)))
+    if unknown:
+        known = ", ".join(fields_dict(StreamOptions))
+        raise ConfigError(f"unknown option {', '.join(unknown)}; known are: {known}")
+    return evolve(options, **changes) if changes else options

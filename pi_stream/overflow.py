@@ -68,8 +68,8 @@ def is_context_overflow(message: AssistantMessage, context_window: int | None = 
     """
     if message.stop_reason == "error":
         cause = message.error_cause
-        if cause is not None and (cause.overflow or cause.kind == "overflow"):
-            return True
+        if cause is not None and cause.kind not in ("http_status", "provider_error"):
+            return cause.kind == "overflow"
         return _is_overflow_text(message.error_message or "", message.provider)
     if message.raw_stop_reason == "model_context_window_exceeded":
         return True

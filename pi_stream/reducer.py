@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from copy import copy, deepcopy
 from typing import Any
 
+from attrs import evolve
+
 from pi_stream.events import (
     Done,
     Error,
@@ -277,6 +279,9 @@ class Reducer:
         message.stop_reason = reason
         for attribute in _TERMINAL_FIELDS:
             setattr(message, attribute, getattr(final, attribute))
+        quality = final.usage.quality
+        if quality is not None and quality != message.usage.quality:  # a copy, since an event holds the other
+            message.usage = evolve(message.usage, quality=quality)
         self.finished = True
 
     def _misplaced(self, event: Any) -> ProtocolViolation:

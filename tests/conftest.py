@@ -13,8 +13,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 # A slow machine is not a bug: nothing here is measured by the clock.
-hypothesis.settings.register_profile("pi_stream", deadline=None, print_blob=True)
-hypothesis.settings.load_profile("pi_stream")
+# `make test` looks a little everywhere, `make test-long` looks hard.
+hypothesis.settings.register_profile("pi_stream", deadline=None, print_blob=True, max_examples=40)
+hypothesis.settings.register_profile("long", hypothesis.settings.get_profile("pi_stream"), max_examples=500)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "pi_stream"))
 
 # Without debug mode: it would slow streams down, and hides nothing that "warnings are errors" does not show.
 ASYNCIO = [pytest.param(("asyncio", {"use_uvloop": False}), id="asyncio")]

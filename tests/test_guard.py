@@ -365,6 +365,9 @@ def test_broken_guarantee_is_one_error_that_names_it(rule: int, batches: list[li
 class Odd:
     """Nothing that a stream knows."""
 
+    def __repr__(self) -> str:
+        return "Odd()"  # without an address: the names of tests are the same in every process
+
 
 class MyText(TextDelta):
     """A class of a provider's own."""

@@ -17,7 +17,10 @@ from pi_stream.events import (
     Done,
     Error,
     Event,
+    Fallback,
     Metadata,
+    Restart,
+    Retry,
     Start,
     TextDelta,
     TextEnd,
@@ -454,6 +457,12 @@ SAMPLES: list[tuple[Any, dict[str, Any]]] = [
         },
     ),
     (Done("stop", ANSWER), {"type": "done", "reason": "stop", "message": ANSWER_JSON}),
+    (Retry(1, 500, ANSWER), {"type": "retry", "attempt": 1, "delayMs": 500, "error": ANSWER_JSON}),
+    (
+        Fallback("p", "m", ANSWER),
+        {"type": "fallback", "provider": "p", "model": "m", "error": ANSWER_JSON},
+    ),
+    (Restart(ANSWER, ANSWER), {"type": "restart", "message": ANSWER_JSON, "error": ANSWER_JSON}),
     (Error("error", ANSWER), {"type": "error", "reason": "error", "error": ANSWER_JSON}),
     (
         StreamOptions(

@@ -12,6 +12,7 @@ from itertools import groupby
 from attrs import evolve
 
 from pi_stream.exceptions import ConfigError
+from pi_stream.handover.history import RESULT_IMAGE_OMITTED, USER_IMAGE_OMITTED
 from pi_stream.messages import (
     AssistantMessage,
     Content,
@@ -43,9 +44,6 @@ __all__ = [
     "update_text",
     "without_images",
 ]
-
-USER_IMAGE_OMITTED = "(image omitted: model does not support images)"
-RESULT_IMAGE_OMITTED = "(tool image omitted: model does not support images)"
 
 
 # --- system messages --------------------------------------------------------------------------------------------------

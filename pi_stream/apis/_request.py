@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from pi_stream._text import clean_text
 from pi_stream.exceptions import ConfigError
 from pi_stream.messages import JsonObject
 from pi_stream.options import CacheRetention, StreamOptions
@@ -106,17 +107,6 @@ def merge_headers(*layers: Mapping[str, str | None] | None) -> dict[str, str]:
             else:
                 merged[name.lower()] = value
     return merged
-
-
-def clean_text(text: str) -> str:
-    """The text with lone surrogates replaced by U+FFFD and split pairs joined, so that it can be encoded."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
 
 
 def clean_json(value: Any, path: str = "$") -> Any:

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from pi_stream.apis._request import is_host
 from pi_stream.models import Model
 from pi_stream.usage import Usage, price
 
-__all__ = ["billed", "chat_usage", "count", "first_count", "make_usage", "merge_usage"]
+__all__ = [
+    "apply_tier",
+    "bill",
+    "billed",
+    "chat_usage",
+    "count",
+    "first_count",
+    "make_usage",
+    "merge_usage",
+]
+
+_TIERS = {"flex": 0.5, "priority": 2.0, "fast": 2.0}
+# Models whose fast tiers cost more than twice the price. Source: the price rules of pi-ai 1.6.0.
+_FAST = {"gpt-5.5": 2.5}
 
 
 def count(value: Any) -> int:
@@ -77,13 +91,12 @@ def make_usage(
     return usage
 
 
-def chat_usage(usage: dict[str, Any], model: Model, *, billing: bool = False) -> Usage:
+def chat_usage(usage: dict[str, Any], model: Model) -> Usage:
     """What a usage object in the style of Chat Completions says.
 
     Args:
         usage: ``{"prompt_tokens", "completion_tokens", "total_tokens", ..._details}``, with the names that servers use.
-        model: Whose rates apply.
-        billing: Whether the server says in ``cost`` what it bills (OpenRouter).
+        model: Whose rates apply, unless the server says what it bills.
     """
     prompt = usage.get("prompt_tokens_details")
     completion = usage.get("completion_tokens_details")
@@ -106,11 +119,40 @@ def chat_usage(usage: dict[str, Any], model: Model, *, billing: bool = False) ->
         reasoning=reasoning,
         provider_total=total,
     )
-    amount = billed(usage) if billing else None
-    if amount is not None:
-        read.cost.total = amount
-        read.cost.total_from_provider = True
+    bill(read, usage, model)
     return read
+
+
+def bill(usage: Usage, reported: dict[str, Any], model: Model) -> None:
+    """Take the cost from OpenRouter where it says what it bills; the parts stay estimates by the model's rates.
+
+    Args:
+        usage: Its cost is changed.
+        reported: The usage object that the provider sent.
+        model: Whom it was sent by.
+    """
+    if model.provider == "openrouter" or is_host(model.base_url, "openrouter.ai"):
+        amount = billed(reported)
+        if amount is not None:
+            usage.cost.total, usage.cost.total_from_provider = amount, True
+
+
+def apply_tier(usage: Usage, tier: Any, model: Model) -> None:
+    """Multiply the cost with what a service tier of OpenAI costs more or less than the standard one.
+
+    Args:
+        usage: Its cost is changed.
+        tier: The tier that answered, else the one that was asked for.
+        model: Whose prices they are.
+    """
+    factor = _TIERS.get(tier, 1.0) if isinstance(tier, str) else 1.0
+    if factor > 1:
+        factor = _FAST.get(model.id, factor)
+    if factor != 1:
+        cost = usage.cost
+        cost.input, cost.output = cost.input * factor, cost.output * factor
+        cost.cache_read, cost.cache_write = cost.cache_read * factor, cost.cache_write * factor
+        cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write
 
 
 def billed(usage: dict[str, Any]) -> float | None:

@@ -86,6 +86,8 @@ class Api:
         raw_json: Whether JSON between the events of a body counts as a chunk, as servers of Google send errors.
         build_request: Context to request.
         translator: Makes the translator of one answer.
+        handover: Whether histories are handed over before a request is built. Not for a proxy that does so itself: it
+            alone knows the model behind it.
     """
 
     id: str
@@ -94,3 +96,4 @@ class Api:
     raw_json: bool = False
     build_request: RequestBuilder
     translator: Callable[[TranslatorSetup], Translator]
+    handover: bool = True

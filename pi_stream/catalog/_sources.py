@@ -23,14 +23,13 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from email.parser import HeaderParser
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from attrs import field, frozen
+from attrs import frozen
 
 __all__ = ["VENDORS", "Facts", "GenaiPrices", "LiteLLM", "PiAi", "Source", "Vendor"]
 
 Facts: TypeAlias = dict[str, Any]
-_RATES = ("input", "output", "cacheRead", "cacheWrite")
 _THOUSAND_TOKENS = 1000
 
 
@@ -51,7 +50,7 @@ class Vendor:
 
     id: str
     pi: str = ""
-    litellm: tuple[str, ...] = field(default="", converter=_words)
+    litellm: str = ""
     genai: str = ""
 
 
@@ -77,30 +76,24 @@ VENDORS: tuple[Vendor, ...] = (
     Vendor("groq", "groq", "groq:groq/", "groq"),
     Vendor("huggingface", "huggingface"),
     Vendor("minimax", "minimax", "minimax:minimax/", "minimax"),
-    Vendor("minimax-cn", "minimax-cn"),
     Vendor("mistral", "mistral", "mistral:mistral/", "mistral"),
     Vendor("moonshotai", "moonshotai", "moonshot:moonshot/", "moonshotai"),
-    Vendor("moonshotai-cn", "moonshotai-cn"),
     Vendor("nvidia", "nvidia"),
     Vendor("openai", "openai", "openai:", "openai"),
     Vendor("openrouter", "openrouter", "", "openrouter"),
     Vendor("perplexity", "", "perplexity:perplexity/", "perplexity"),
     Vendor("qwen", "", "dashscope:dashscope/"),
-    Vendor("qwen-token-plan", "qwen-token-plan"),
-    Vendor("qwen-token-plan-cn", "qwen-token-plan-cn"),
-    Vendor("radius", "radius"),
     Vendor("together", "together", "together_ai:together_ai/", "together"),
     Vendor("vercel-ai-gateway", "vercel-ai-gateway", "vercel_ai_gateway:vercel_ai_gateway/"),
     Vendor("xai", "xai", "xai:xai/", "x-ai"),
     Vendor("zai", "zai", "zai:zai/", "zai"),
-    Vendor("zai-coding-cn", "zai-coding-cn"),
 )
 
 
 class Source(Protocol):
     """A package that knows models."""
 
-    name: ClassVar[str]
+    name: str
     version: str
     date: str
     licence: str
@@ -129,7 +122,7 @@ class PiAi:
         date: When it was published.
     """
 
-    name = "pi-ai"
+    name: str = "pi-ai"
 
     def __init__(self, archive: Path, date: str) -> None:
         self.date = date
@@ -171,21 +164,19 @@ class PiAi:
 
 # --- PyPI litellm -----------------------------------------------------------------------------------------------------
 
-_LITELLM_RATES = dict(
-    zip(
-        _RATES,
-        _words(
-            "input_cost_per_token output_cost_per_token cache_read_input_token_cost cache_creation_input_token_cost"
-        ),
-        strict=True,
-    )
-)
+_LITELLM_RATES = {
+    "input": "input_cost_per_token",
+    "output": "output_cost_per_token",
+    "cacheRead": "cache_read_input_token_cost",
+    "cacheWrite": "cache_creation_input_token_cost",
+}
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 _ENDPOINTS = {
     "/v1/chat/completions": "openai-completions",
     "/v1/messages": "anthropic-messages",
     "/v1/responses": "openai-responses",
 }
+_CLAUDE = ("anthropic", "vertex_ai-anthropic_models")
 _EFFORTS = {"none": "off", "minimal": "minimal", "low": "low", "xhigh": "xhigh", "max": "max"}
 
 
@@ -197,7 +188,7 @@ class LiteLLM:
         date: When it was uploaded.
     """
 
-    name = "litellm"
+    name: str = "litellm"
 
     def __init__(self, archive: Path, date: str) -> None:
         self.date = date
@@ -205,7 +196,7 @@ class LiteLLM:
             self.version, self.licence = _metadata(wheel)
             prices = _read_json(wheel.read("litellm/model_prices_and_context_window_backup.json"))
         self._models: dict[tuple[str, str], Facts] = {}
-        names = {tuple(name.split(":")): vendor.id for vendor in VENDORS for name in vendor.litellm}
+        names = {tuple(name.split(":")): vendor.id for vendor in VENDORS for name in vendor.litellm.split()}
         prefixes = {provider: (prefix, id) for (provider, prefix), id in names.items()}
         for key, entry in prices.items():
             if entry.get("mode") in ("chat", "responses") and entry.get("litellm_provider") in prefixes:
@@ -251,6 +242,11 @@ class LiteLLM:
         apis = sorted(
             _ENDPOINTS[name] for name in entry.get("supported_endpoints") or () if name in _ENDPOINTS
         )
+        if entry["litellm_provider"] in _CLAUDE:
+            apis = ["anthropic-messages"]
+            facts["api"] = apis[0]
+            if entry.get("supports_adaptive_thinking"):
+                facts["compat"] = {"forceAdaptiveThinking": True}
         if apis:
             facts["apis"] = apis
         return facts
@@ -275,9 +271,12 @@ def _litellm_tiers(entry: Mapping[str, Any]) -> Iterator[Facts]:
 
 # --- PyPI genai-prices ------------------------------------------------------------------------------------------------
 
-_GENAI_RATES = dict(
-    zip(_RATES, _words("input_mtok output_mtok cache_read_mtok cache_write_mtok"), strict=True)
-)
+_GENAI_RATES = {
+    "input": "input_mtok",
+    "output": "output_mtok",
+    "cacheRead": "cache_read_mtok",
+    "cacheWrite": "cache_write_mtok",
+}
 
 
 class GenaiPrices:
@@ -288,7 +287,7 @@ class GenaiPrices:
         date: When it was uploaded; the prices of that day are taken.
     """
 
-    name = "genai-prices"
+    name: str = "genai-prices"
 
     def __init__(self, archive: Path, date: str) -> None:
         self.date = date
@@ -354,7 +353,7 @@ def _matches(clause: Facts, id: str) -> bool:
         return re.search(value, id) is not None
     value = value.lower()
     tests = {"equals": id == value, "starts_with": id.startswith(value), "ends_with": id.endswith(value)}
-    return tests.get(kind, value in id)
+    return bool(tests.get(kind, value in id))
 
 
 def _literal(node: ast.expr) -> Any:

@@ -12,9 +12,9 @@ same bytes. Nothing in the data is typed by hand: to change a model, change a so
 has beside them. A dated id, such as ``gpt-5-2025-08-07``, that pi-ai does not list has what pi-ai says of the id without
 the date.
 
-**Which value.** Each source states what it knows. Where they differ, two against one wins, else the order is pi-ai,
-litellm, genai-prices, and the entry carries all values in ``disputed``. Rates that are equal to three digits are
-equal, and so are windows of which one counts the input alone and the other input and output.
+**Which value.** Each source states what it knows. Where they differ the entry carries all values in ``disputed``, and two
+against one win, else the order is pi-ai, litellm, genai-prices; of windows the largest. Rates that are equal to three
+digits are equal, and so are windows of which one counts the input alone and the other input and output.
 """
 
 from __future__ import annotations
@@ -125,14 +125,18 @@ def _entry(sources: Sequence[Source], vendor: Vendor, id: str) -> Facts:
 
 
 def _window(by_source: Mapping[str, int], stated: Mapping[str, Facts], disputed: Facts) -> int:
-    """The window of input and output together: the larger one of two that differ by the longest answer."""
+    """The window of input and output together.
+
+    Where one counts the input alone, two differ by the longest answer, and agree. Of windows that as many sources agree
+    with the largest is taken: a provider refuses what does not fit, and nobody else should refuse what does.
+    """
     answers = {facts["maxTokens"] for facts in stated.values() if "maxTokens" in facts}
 
     def agree(one: int, other: int) -> bool:
         return one == other or abs(one - other) in answers
 
-    settled = _settled(by_source, agree, disputed, "contextWindow")
-    return max(window for window in by_source.values() if agree(window, settled))
+    largest_first = dict(sorted(by_source.items(), key=lambda entry: -entry[1]))
+    return int(_settled(largest_first, agree, disputed, "contextWindow"))
 
 
 def _cost(stated: Mapping[str, Facts], disputed: Facts) -> Facts:

@@ -77,11 +77,6 @@ class LimitClock:
         self._content_left = self._limits.content or inf
         self._drain_left = self._limits.drain or inf
 
-    def remaining(self, limit: float | None) -> float | None:
-        """A limit that begins with the request, such as connect or head, cut by the total."""
-        left = min(inf if limit is None else limit, self._end - self._since)
-        return None if left == inf else max(left, 0.0)
-
     def age_ms(self, now: float) -> int | None:
         """Age of the last byte in ms; None before the first."""
         return None if self.last_byte is None else max(0, round((now - self.last_byte) * 1000))

@@ -17,7 +17,7 @@ from pi_stream.events import Draft, Event, Finish, Metadata
 from pi_stream.exceptions import DecodeError
 from pi_stream.guard import Guard
 from pi_stream.http import ResponseHead
-from pi_stream.messages import Diagnostic, ErrorCause, ErrorKind, ErrorOrigin, StopReason
+from pi_stream.messages import Diagnostic, ErrorCause, ErrorKind, ErrorOrigin, ErrorPhase, StopReason
 from pi_stream.wire import json
 from pi_stream.wire.sse import SSEDecoder
 
@@ -27,7 +27,7 @@ _BLANK = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 _JSON = (b"{", b"[")
 # Failures of the connection itself. After the stop reason they cost nothing but the usage that may have followed.
-_CONNECTION_KINDS = frozenset({"transport", "timeout_idle", "timeout_content", "drain"})
+_CONNECTION_KINDS = frozenset({"transport", "timeout_idle", "timeout_content", "timeout_total", "drain"})
 _ORIGINS: dict[str, ErrorOrigin] = {"too_large": "limit", "truncated": "network"}
 
 
@@ -105,6 +105,11 @@ class Pipeline:
         """Whether the provider has said why it stopped: only the end is still to come."""
         return self._translator.complete
 
+    @property
+    def draining(self) -> bool:
+        """Whether the outcome is known already: the provider has said why it stopped, or the status is an error."""
+        return self._translator.complete or self._close == self._close_error
+
     def feed(self, data: bytes) -> list[Event]:
         """Turn one read into events. Never raises."""
         if self._guard.finished:
@@ -131,37 +136,50 @@ class Pipeline:
                 events += self._over([])
         return events
 
-    def fail(
-        self, kind: str, message: str, *, origin: ErrorOrigin = "network", age_ms: int | None = None
-    ) -> list[Event]:
+    def fail(self, kind: str, message: str, *, origin: ErrorOrigin = "network") -> list[Event]:
         """The body broke off, or a limit or the caller ended it. Never raises.
 
         Args:
             kind: Kind of the transport's error; ``drain`` is the wait for the end after the stop reason.
             message: What happened.
             origin: Who caused it.
-            age_ms: Age of the last byte in ms.
         """
         if self._guard.finished:
             return []
-        self._guard.bytes = self._received
+        events: list[Event] = []
         if kind in _CONNECTION_KINDS:
+            if self._close == self._close_stream:
+                events = self._flush()
+                if self._guard.finished:
+                    return events
+            self._guard.bytes = self._received
             details = {"kind": kind, "message": message}
             lost: list[Draft] = [] if kind == "drain" else [self._note("connection_lost_after_end", details)]
             if self._translator.complete:
-                return self._over(lost)
+                return events + self._over(lost)
             if self._close == self._close_whole and json.is_complete(bytes(self._buffer)):
                 return self._guard.check(lost) + self.end()
         if self._close == self._close_error and kind != "cancelled":
             return self._close_error()  # the status says more than the lost rest of the body
+        self._guard.bytes = self._received
         reason: StopReason = "aborted" if kind == "cancelled" else "error"
         cause = ErrorCause(
-            kind=cast(ErrorKind, kind),
-            origin=origin,
-            retryable=reason == "error",
-            last_byte_age_ms=age_ms,
+            kind=cast(ErrorKind, kind), phase=self._phase, origin=origin, retryable=reason == "error"
         )
-        return self._guard.check([Finish(reason, message, cause)])
+        return events + self._guard.check([Finish(reason, message, cause)])
+
+    @property
+    def _phase(self) -> ErrorPhase:
+        return "done" if self._translator.complete else "body"
+
+    def _flush(self) -> list[Event]:
+        """A last event whose end was lost with the connection counts if its data is complete."""
+        self._guard.bytes = self._payload_bytes
+        assert self._decoder is not None
+        try:
+            return self._payloads(self._decoder.close_data())
+        except DecodeError:
+            return []
 
     # --- what kind of body is it? -------------------------------------------------------------------------------------
 
@@ -386,7 +404,9 @@ class Pipeline:
 
     def _cause(self, kind: str, message: str) -> Finish:
         origin = _ORIGINS.get(kind, "provider")
-        cause = ErrorCause(kind=cast(ErrorKind, kind), origin=origin, retryable=kind != "too_large")
+        cause = ErrorCause(
+            kind=cast(ErrorKind, kind), phase=self._phase, origin=origin, retryable=kind != "too_large"
+        )
         return Finish("error", message, cause)
 
     def _note(self, kind: str, details: dict[str, Any]) -> Metadata:

@@ -90,9 +90,10 @@ class RetryingSource:
                 await self._pause(self._wait)
                 continue
             events = await self._source.next_batch()
-            if len(events) != 1 or not isinstance(events[0], Error) or self._stopped:
+            last = events[-1] if events else None
+            if not isinstance(last, Error) or self._source.guard.started or self._stopped:
                 return events
-            retry = self._plan(events[0].error)
+            retry = self._plan(last.error)
             if retry is None:
                 return events
             if self._notices:

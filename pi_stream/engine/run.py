@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import cast
 
 import anyio
@@ -13,16 +15,19 @@ from pi_stream.apis.base import Api, TranslatorSetup
 from pi_stream.engine.limits import LimitClock
 from pi_stream.engine.pipeline import Pipeline
 from pi_stream.engine.source import config_error, observed
-from pi_stream.events import Event, Finish
+from pi_stream.events import Draft, Event, Finish, Metadata
 from pi_stream.exceptions import ConfigError, TransportError
 from pi_stream.guard import Guard
-from pi_stream.http import HttpRequest, mask_url
-from pi_stream.messages import ErrorCause, ErrorKind, ErrorOrigin
+from pi_stream.http import HttpRequest, ResponseHead, mask_url
+from pi_stream.messages import Diagnostic, ErrorCause, ErrorKind, ErrorOrigin, ErrorPhase
 from pi_stream.transport.base import Body, Transport
 
 __all__ = ["Exchange", "HttpSource"]
 
 logger = logging.getLogger("pi_stream")
+
+# Limits of the provider: what the vendors send, and the draft of the IETF (ratelimit, ratelimit-policy).
+_RATE_LIMITS = re.compile(r"(anthropic-|x-|x-ms-)?rate-?limit|retry-after|x-should-retry", re.IGNORECASE)
 
 
 @frozen(kw_only=True)
@@ -53,6 +58,7 @@ class HttpSource:
 
     def __init__(self, exchange: Exchange, guard: Guard, elapsed: float = 0.0) -> None:
         self.guard = guard
+        guard.phase = "connect"
         self._elapsed = elapsed
         self._exchange = exchange
         self._options = exchange.setup.options
@@ -94,53 +100,67 @@ class HttpSource:
 
     async def _open(self) -> list[Event]:
         """Send the request. Gives events only when that fails."""
-        exchange, limits = self._exchange, self._options.limits
-        body: Body | None = None
         try:
-            with anyio.CancelScope() as self._opening:
-                request = await exchange.request()
-                on_request = observed(self._options.on_request)
-                if on_request is not None:
-                    on_request(request)
-                logger.debug("%s %s", request.method, mask_url(request.url))
-                self._clock = clock = LimitClock(limits, exchange.transport.time(), self._elapsed)
-                body = await exchange.transport.send(
-                    request,
-                    connect=clock.remaining(limits.connect),
-                    head=clock.remaining(limits.head),
-                )
+            body = self._body = await self._send()
+            if body is not None:
+                self._pipeline = Pipeline(self._exchange.api, self._exchange.setup, body.head, self.guard)
+                self.guard.check(_rate_limits(body.head, self._exchange.setup.timestamp))
+                return []
         except ConfigError as error:
             return self.guard.check([config_error(error)])
         except TransportError as error:
             return self.guard.check([_not_sent(error)])
-        except Exception as error:  # a custom credential or transport; nothing escapes a stream
+        except Exception as error:  # a custom credential, transport or protocol; nothing escapes a stream
             logger.exception("the request could not be made")
+            self.stop()
             cause = ErrorCause(kind="config", phase="connect", origin="engine")
             return self.guard.check([Finish("error", f"the request could not be made: {error!r}", cause)])
+        if self._stopped:
+            return []
+        expired = TransportError(
+            f"no answer within the total of {self._options.limits.total:g} s", kind="timeout_total"
+        )
+        return self.guard.check([_not_sent(expired, self.guard.phase)])
+
+    async def _send(self) -> Body | None:
+        """Send the request and wait for the head of the answer; None if stopped, or when the total limit passed."""
+        exchange, limits, time = self._exchange, self._options.limits, self._exchange.transport.time
+        begun = anyio.current_time() - self._elapsed
+        deadline = inf if limits.total is None else begun + limits.total
+        body: Body | None = None
+        try:
+            with anyio.CancelScope(deadline=deadline) as self._opening:
+                request = await exchange.request()
+                self.guard.hide = request.without_secrets
+                on_request = observed(self._options.on_request)
+                if on_request is not None:
+                    on_request(request)
+                logger.debug("%s %s", request.method, mask_url(request.url))
+                self._clock = clock = LimitClock(limits, time(), anyio.current_time() - begun)
+                self.guard.phase, self.guard.age_ms = "head", lambda: clock.age_ms(time())
+                body = await exchange.transport.send(request, connect=limits.connect, head=limits.head)
         finally:
             self._opening = None
         if body is None:
-            return []  # stopped
+            return None
         if self._stopped:
             body.abort()
-            return []
-        self._body = body
+            return None
         on_response = observed(self._options.on_response)
         if on_response is not None:
             on_response(body.head)
         logger.debug("answer: status %d, %s", body.head.status, body.head.content_type)
-        self._pipeline = Pipeline(exchange.api, exchange.setup, body.head, self.guard)
-        return []
+        self.guard.phase = "body"
+        return body
 
     async def _read(self, body: Body, pipeline: Pipeline, clock: LimitClock) -> list[Event]:
         """Wait for one read and turn it into events."""
         time = self._exchange.transport.time
-        body.set_deadline(*clock.wait(time(), complete=pipeline.complete))
+        body.set_deadline(*clock.wait(time(), complete=pipeline.draining))
         try:
             data = await body.receive()
         except TransportError as error:
-            age = clock.age_ms(time())
-            events = pipeline.fail(error.kind, str(error), origin=_origin(error), age_ms=age)
+            events = pipeline.fail(error.kind, str(error), origin=_origin(error))
             self.stop()
             return events
         clock.received(time())
@@ -150,6 +170,8 @@ class HttpSource:
                 clock.content()
         else:
             events = pipeline.end()
+        if pipeline.complete:
+            self.guard.phase = "done"
         if self.guard.finished:
             self._let_go(body, at_end=not data)
         return events
@@ -170,11 +192,19 @@ def _origin(error: TransportError) -> ErrorOrigin:
     return "limit" if error.kind.startswith("timeout") else "network"
 
 
-def _not_sent(error: TransportError) -> Finish:
+def _not_sent(error: TransportError, phase: ErrorPhase | None = None) -> Finish:
     cause = ErrorCause(
         kind=cast(ErrorKind, error.kind),
-        phase="head" if error.kind in ("timeout_head", "transport") else "connect",
+        phase=phase or ("head" if error.kind in ("timeout_head", "transport") else "connect"),
         origin=_origin(error),
         retryable=error.kind != "tls",
     )
     return Finish("error", str(error), cause)
+
+
+def _rate_limits(head: ResponseHead, timestamp: int) -> list[Draft]:
+    """What the provider says of its limits, kept with the message."""
+    details = {name: value for name, value in head.headers.items() if _RATE_LIMITS.match(name)}
+    if not details:
+        return []
+    return [Metadata(diagnostic=Diagnostic(type="rate_limits", timestamp=timestamp, details=details))]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Sequence
 from string import ascii_lowercase, digits
 from typing import Any
@@ -168,22 +167,19 @@ def unique_ids(ids: Sequence[str], rule: IdRule) -> list[str]:
         if rule.allows(id) and rule.name(id) not in taken:
             made[place] = id
             taken.add(rule.name(id))
-    before: Counter[str] = Counter()
     for place, id in enumerate(ids):
         if place not in made:
-            made[place] = _new_id(id, before[id], rule, taken)
+            made[place] = _new_id(id, rule, taken)
             taken.add(made[place])
-        before[id] += 1
     return [made[place] for place in range(len(ids))]
 
 
-def _new_id(old: str, before: int, rule: IdRule, taken: set[str]) -> str:
-    """A new id for the call that is not the first with its id if ``before`` is above 0."""
+def _new_id(old: str, rule: IdRule, taken: set[str]) -> str:
     plain = rule.cleaned(old)
-    if not before and len(plain) <= _NEW_LENGTH and rule.allows(plain) and plain not in taken:
+    if len(plain) <= _NEW_LENGTH and rule.allows(plain) and plain not in taken:
         return plain
     attempt = 0
-    while (new := _marked(old, f"{before}:{attempt}:{old}", rule)) in taken:
+    while (new := _marked(old, f"{attempt}:{old}", rule)) in taken:
         attempt += 1
     return new
 

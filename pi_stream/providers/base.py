@@ -108,7 +108,7 @@ class Provider:
     key_required: bool = field(
         default=Factory(lambda self: bool(self.key_env), takes_self=True), kw_only=True
     )
-    headers: dict[str, str] = field(factory=dict, kw_only=True)
+    headers: dict[str, str] = field(factory=dict, kw_only=True, repr=False)
     models: tuple[Model, ...] = field(default=(), converter=_models, kw_only=True)
     default_model: str | None = field(default=None, kw_only=True)
     default_model_env: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)

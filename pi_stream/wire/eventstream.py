@@ -48,7 +48,7 @@ class Frame:
     """One frame.
 
     Attributes:
-        headers: Such as ``:message-type``, ``:event-type`` and ``:content-type``.
+        headers: Such as ``:message-type``, ``:event-type`` and ``:content-type``. Frames with the same ones share them.
         payload: JSON text, with Bedrock.
     """
 
@@ -72,6 +72,8 @@ class EventStreamDecoder:
         default=_PRELUDE.size, init=False, repr=False
     )  # with fewer bytes there is nothing to do
     _error: DecodeError | None = field(default=None, init=False, repr=False)
+    # Headers of the last frame, as bytes and decoded: most frames have the same as the one before.
+    _headers: tuple[bytes, dict[str, HeaderValue]] = field(factory=lambda: (b"", {}), init=False, repr=False)
 
     def feed(self, data: bytes) -> list[Frame]:
         """Take the next bytes of the body.
@@ -96,7 +98,7 @@ class EventStreamDecoder:
                 frame = bytes(self._buffer[:total])
                 del self._buffer[:total]
                 self._wanted = _PRELUDE.size
-                frames.append(_decode_frame(frame))
+                frames.append(self._decode_frame(frame))
         except DecodeError as error:
             self._error = error
             if not frames:
@@ -134,17 +136,18 @@ class EventStreamDecoder:
             )
         return int(total)
 
-
-def _decode_frame(frame: bytes) -> Frame:
-    body = frame[:-_CRC_SIZE]
-    if crc32(body).to_bytes(_CRC_SIZE, "big") != frame[-_CRC_SIZE:]:
-        raise DecodeError(f"frame of {len(frame)} bytes with a wrong checksum")
-    payload_at = _PRELUDE.size + int.from_bytes(frame[4:8], "big")
-    try:
-        headers = _decode_headers(body[_PRELUDE.size : payload_at])
-    except (ValueError, IndexError, struct.error) as error:
-        raise DecodeError(f"frame with malformed headers: {error}") from error
-    return Frame(headers, body[payload_at:])
+    def _decode_frame(self, frame: bytes) -> Frame:
+        checked = len(frame) - _CRC_SIZE
+        if crc32(memoryview(frame)[:checked]) != int.from_bytes(frame[checked:], "big"):
+            raise DecodeError(f"frame of {len(frame)} bytes with a wrong checksum")
+        payload_at = _PRELUDE.size + int.from_bytes(frame[4:8], "big")
+        headers = frame[_PRELUDE.size : payload_at]
+        if headers != self._headers[0]:
+            try:
+                self._headers = headers, _decode_headers(headers)
+            except (ValueError, IndexError, struct.error) as error:
+                raise DecodeError(f"frame with malformed headers: {error}") from error
+        return Frame(self._headers[1], frame[payload_at:checked])
 
 
 def _decode_headers(data: bytes) -> dict[str, HeaderValue]:

@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "overflow": {"messages"},
     "context_size": {"exceptions", "usage", "models", "messages"},
     "options": {"exceptions", "usage", "models", "http", "messages", "handover"},
+    "tools": {"exceptions", "messages", "tools"},
     "events": {"exceptions", "usage", "messages"},
     "reducer": {"exceptions", "usage", "messages", "events", "partial_json"},
     "guard": {"exceptions", "usage", "messages", "events", "partial_json", "reducer"},

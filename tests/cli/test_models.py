@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from pi_stream.catalog import search
 from pi_stream.cli import main
 from pi_stream.models import Model
 from pi_stream.providers import registry
@@ -45,13 +49,16 @@ def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
     return {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
 
 
-def test_lists_built_in_providers_and_models(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lists_providers(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a query: where each is, which key it wants, how many models are known; and how to see the models."""
     found = rows(capsys)
-    assert {"openai", "local", "scripted", "local/smollm2"} <= found.keys()
+    assert {"openai", "local", "scripted"} <= found.keys()
     assert "openai-completions" in found["openai"]
     assert "https://api.openai.com/v1" in found["openai"]
     assert "OPENAI_API_KEY (not set)" in found["openai"]
+    assert found["local"].endswith("1 known")
     assert "not needed" in found["local"]
+    assert "pi-stream models QUERY" in found["pi-stream"]
 
 
 def test_says_that_a_key_is_set_and_never_the_key(
@@ -65,11 +72,64 @@ def test_says_that_a_key_is_set_and_never_the_key(
         assert "OPENAI_API_KEY" in out
         assert "http://gateway.example/v1?key=***" in out
         assert "secret" not in out
-        assert "(set)" in out or json.loads(out)[0]["keySet"] is True
+        entries = json.loads(out) if arguments else []
+        assert "(set)" in out or {entry["provider"]: entry["keySet"] for entry in entries}["openai"]
+
+
+def test_models_of_the_catalog(capsys: pytest.CaptureFixture[str]) -> None:
+    """All words of a query count. A row has window, longest answer, prices, levels and what goes in."""
+    found = rows(capsys, "anthropic/", "SONNET", "4-5")
+    assert "anthropic/claude-sonnet-4-5" in found
+    assert all("sonnet" in name for name in found if name != "MODEL")
+    row = found["anthropic/claude-sonnet-4-5"]
+    assert row.endswith("text, image")
+    for cell in (
+        "200,000",
+        "64,000",
+        "3+",
+        "15+",
+        "0.3+",
+        "off..high",
+    ):  # the + is for the price of long prompts
+        assert cell in row.split()
+
+
+def test_what_sources_do_not_agree_about_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    """With a star in the table, with the value of each source in JSON."""
+    (disputed, *_) = (entry for entry in search() if {"contextWindow"} == entry.disputed.keys())
+    name = f"{disputed.model.provider}/{disputed.model.id}"
+    assert f"{disputed.model.context_window:,}*" in rows(capsys, name)[name]
+    assert main(["models", "--json", name]) == 0
+    models = [model for entry in json.loads(capsys.readouterr().out) for model in entry["models"]]
+    (shown,) = (model for model in models if model["id"] == disputed.model.id)
+    assert shown["disputed"] == disputed.disputed
+    assert shown["sources"] == disputed.sources
+
+
+def test_an_overlay_is_listed(capsys: pytest.CaptureFixture[str], clean_environment, tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text('[{"provider": "groq", "id": "my-own-rocket", "contextWindow": 1234}]')
+    clean_environment.setenv("PI_STREAM_CATALOG", str(file))
+    assert "1,234" in rows(capsys, "rocket")["groq/my-own-rocket"]
+
+
+def test_a_query_loads_neither_the_engine_nor_all_vendors() -> None:
+    """The catalog answers by itself: that is why it answers at once."""
+    code = """
+import sys
+from pi_stream.cli import main
+code = main(["models", "claude", "sonnet"])
+heavy = {"aiohttp", "anyio", "cattrs", "pi_stream.messages", "pi_stream.engine.stream", "pi_stream.providers.azure"}
+print(sorted(heavy & sys.modules.keys()), file=sys.stderr)
+sys.exit(code)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "anthropic/claude-sonnet" in done.stdout
+    assert done.stderr.strip() == "[]"
 
 
 def test_registered_provider_and_its_models(acme: Provider, capsys: pytest.CaptureFixture[str]) -> None:
-    found = rows(capsys)
+    found = rows(capsys, "acme")
     assert "https://***@acme.example/v1" in found["acme"]
     assert found["acme/rocket-1"].split()[:-2] == [
         "acme/rocket-1",
@@ -78,7 +138,8 @@ def test_registered_provider_and_its_models(acme: Provider, capsys: pytest.Captu
         "?",
         "0.25",
         "2",
-        "yes",
+        "0",
+        "off..high",
     ]
     assert found["acme/rocket-1"].endswith("text, image")
 
@@ -133,3 +194,19 @@ def test_provider_that_cannot_be_loaded_hides_no_other(
     seen = capsys.readouterr()
     assert "broken" in seen.err
     assert "openai" in seen.out
+
+
+def test_check(clean_environment, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is wrong and what to do, as text and as JSON; exit 1 unless all is well."""
+    assert main(["models", "--check", "scripted"]) == 0
+    assert capsys.readouterr().out.startswith("scripted: ok")
+    assert main(["models", "--check", "openai/gpt-5"]) == 1
+    assert "OPENAI_API_KEY" in capsys.readouterr().out
+    assert main(["models", "--check", "openai/gpt-5", "--json"]) == 1
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["provider"], shown["model"], shown["ok"], shown["problem"]) == (
+        "openai",
+        "gpt-5",
+        False,
+        "key",
+    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pi_stream.engine.limits import LimitClock
 from pi_stream.options import Limits
 
@@ -68,11 +66,9 @@ def test_after_the_stop_reason_only_the_drain_limit_matters() -> None:
     assert limits.wait(101.5, complete=True) == (103.5, "drain")
 
 
-@pytest.mark.parametrize(("limit", "left"), [(30.0, 30.0), (90.0, 60.0), (None, 60.0)])
-def test_connect_and_head_are_cut_by_the_total(limit: float | None, left: float) -> None:
-    """A total limit bounds the time before the body too."""
-    assert clock(total=60).remaining(limit) == left
-    assert clock().remaining(limit) == limit
+def test_what_earlier_attempts_took_counts_for_the_total() -> None:
+    """The total limit spans them all."""
+    assert LimitClock(Limits(total=60, idle=500), 100.0, elapsed=20.0).wait(100.0)[0] == 140.0
 
 
 def test_age_of_the_last_byte() -> None:

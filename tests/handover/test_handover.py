@@ -315,6 +315,14 @@ def test_results_stand_right_behind_their_turn_in_the_order_of_the_calls() -> No
     ]
 
 
+def test_each_result_out_of_order_is_reported() -> None:
+    """Those that stand before the result of an earlier call."""
+    calls = own(*(ToolCall(f"c{n}", "add", {"a": n}) for n in (1, 2, 3)))
+    handover = hand_over([calls, result("c2"), result("c3"), result("c1")], TARGET)
+    assert handover.messages == [calls, result("c1"), result("c2"), result("c3")]
+    assert changes(handover) == [("message_moved", 1, None), ("message_moved", 2, None)]
+
+
 def test_system_messages_between_a_call_and_its_results_move_behind() -> None:
     """And only those."""
     before, between, behind = (SystemMessage(text, timestamp=1) for text in ("before", "between", "behind"))

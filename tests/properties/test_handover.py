@@ -37,6 +37,9 @@ APIS = (
     "openai-responses",
     "google-generative-ai",
     "mistral-conversations",
+    "bedrock-converse-stream",
+    "cohere-chat",
+    "ollama",
 )
 TARGETS = [
     Model(id="m", provider="p", api=api, base_url="https://api.openai.com/v1", input=kinds, reasoning=True)
@@ -219,7 +222,11 @@ def found(value: Any) -> Iterator[tuple[str, str]]:
             yield "result", value.get("tool_use_id") or value["call_id"]
         elif "functionResponse" in value:
             yield "result", value["functionResponse"].get("id", "")
-        elif kind in ("tool_use", "function", "function_call"):
+        elif "toolResult" in value:
+            yield "result", value["toolResult"]["toolUseId"]
+        elif "toolUse" in value:
+            yield "call", value["toolUse"]["toolUseId"]
+        elif kind in ("tool_use", "function", "function_call") or "function" in value:
             yield "call", value.get("call_id") or value["id"]
         elif "functionCall" in value:
             yield "call", value["functionCall"].get("id", "")
@@ -232,7 +239,8 @@ def found(value: Any) -> Iterator[tuple[str, str]]:
 @given(histories)
 def test_requests_pair_every_call_with_one_result(api: str, messages: list[Message]) -> None:
     """Whatever the history, whoever writes the request."""
-    target = evolve(TARGETS[0], api=api, id="gemini-3-pro" if "google" in api else "m")
+    base_url = "https://bedrock-runtime.us-east-1.amazonaws.com" if "bedrock" in api else TARGETS[0].base_url
+    target = evolve(TARGETS[0], api=api, base_url=base_url, id="gemini-3-pro" if "google" in api else "m")
     head = SystemMessage("be brief", tools_added=[Tool("add"), Tool("read")], timestamp=0)
     made = hand_over([head, *messages], target).messages
     body = get_api(api).build_request(target, made, StreamOptions(api_key="k")).body

@@ -340,7 +340,8 @@ async def test_usage_is_estimated_unless_given() -> None:
         usage = (await client.complete("scripted/m", "123")).usage  # "user:123" is two tokens
         assert (usage.input, usage.output, usage.total_tokens, usage.quality) == (2, 3, 5, "estimated")
         assert usage.cost.total == 2 * 1.0 + 3 * 2.0
-        assert (await client.complete("scripted/m", "123")).usage == Usage(input=7, output=1, total_tokens=8)
+        given = (await client.complete("scripted/m", "123")).usage
+        assert given == Usage(input=7, output=1, total_tokens=8, quality="reported")
 
 
 @on_every_loop

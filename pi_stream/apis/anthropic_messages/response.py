@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from pi_stream.apis._errors import error_object, excerpt, provider_error
-from pi_stream.apis._usage import billed, count, first_count, make_usage, merge_usage
+from pi_stream.apis._usage import bill, count, first_count, make_usage, merge_usage
 from pi_stream.apis.anthropic_messages.content import Content
 from pi_stream.apis.anthropic_messages.stop import refused, stop_reason
 from pi_stream.apis.base import TranslatorSetup
@@ -252,7 +252,5 @@ def _read_usage(usage: dict[str, Any], setup: TranslatorSetup) -> Usage:
         cache_write_1h=count(long),
         reasoning=first_count(output.get("thinking_tokens")),
     )
-    amount = billed(usage) if setup.model.provider == "openrouter" else None
-    if amount is not None:
-        made.cost.total, made.cost.total_from_provider = amount, True
+    bill(made, usage, setup.model)
     return made

@@ -12,7 +12,7 @@ from typing import Any
 from pi_stream.apis._blocks import Blocks
 from pi_stream.apis._errors import error_object, excerpt, provider_error
 from pi_stream.apis._toolcalls import Calls, Fragment, free_text_properties
-from pi_stream.apis._usage import chat_usage, merge_usage
+from pi_stream.apis._usage import apply_tier, chat_usage, merge_usage
 from pi_stream.apis.base import TranslatorSetup
 from pi_stream.apis.openai_completions.quirks import Quirks, is_host
 from pi_stream.apis.openai_completions.reasoning import ReasoningDetails
@@ -41,7 +41,7 @@ class ChatTranslator:
         self.ended = False
         self.ends_at_eof = bool(model.compat) and not Quirks.of(model).supports_finish_reason
         self._setup = setup
-        self._bills = model.provider == "openrouter" or is_host(model.base_url, "openrouter.ai")
+        self._has_tiers = model.provider == "openai" or is_host(model.base_url, "api.openai.com")
         self._blocks = Blocks()
         self._calls = Calls(self._blocks, self._made_up_id, free_text_properties(setup.tools))
         self._text_blocks = 0
@@ -315,13 +315,17 @@ class ChatTranslator:
             return False
         merge_usage(self._usage_seen, found)
         usage = self._read_usage(self._usage_seen)
+        if self._has_tiers:
+            apply_tier(
+                usage, chunk.get("service_tier") or self._setup.options.service_tier, self._setup.model
+            )
         if usage != self._usage:
             self._usage = usage
             out.append(Metadata(usage=usage))
         return True
 
     def _read_usage(self, usage: dict[str, Any]) -> Usage:
-        return chat_usage(usage, self._setup.model, billing=self._bills)
+        return chat_usage(usage, self._setup.model)
 
     def _keep(self, data: Any, out: list[Draft]) -> None:
         model = self._setup.model

@@ -18,4 +18,5 @@ api = Api(
     sentinel=b"[DONE]",
     build_request=build_request,
     translator=EventTranslator,
+    handover=False,
 )

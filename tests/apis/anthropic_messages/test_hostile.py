@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from anthropic_bodies import STOP, begin, end, over, piece, start
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pi_stream import decode
@@ -85,7 +85,6 @@ events = st.one_of(
 
 
 @given(st.lists(events, max_size=12), st.integers(1, 200))
-@settings(max_examples=150)
 def test_hostile_events(chunks: list[Any], cut: int) -> None:
     body = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
     made = decode(body, api="anthropic-messages")
@@ -94,7 +93,6 @@ def test_hostile_events(chunks: list[Any], cut: int) -> None:
 
 
 @given(st.lists(events, max_size=12))
-@settings(max_examples=150)
 def test_the_translator_raises_nothing(chunks: list[Any]) -> None:
     """The pipeline would catch it; the translator does not lean on that."""
     translator = api.translator(TranslatorSetup(model=Model(id="m")))

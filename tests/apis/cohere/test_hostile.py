@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from answer_checks import anything
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pi_stream import decode
@@ -42,7 +42,6 @@ events = st.one_of(
 
 
 @given(st.lists(events, max_size=12), st.integers(1, 200), st.sampled_from([b"data: %b\n\n", b"%b\n"]))
-@settings(max_examples=100)
 def test_hostile_events(chunks: list[Any], cut: int, frame: bytes) -> None:
     body = b"".join(frame % json.dumps(chunk).encode() for chunk in chunks)
     made = decode(body, api="cohere-chat")
@@ -51,7 +50,6 @@ def test_hostile_events(chunks: list[Any], cut: int, frame: bytes) -> None:
 
 
 @given(st.lists(events, max_size=12), events)
-@settings(max_examples=100)
 def test_the_translator_raises_nothing(chunks: list[Any], answer: Any) -> None:
     """The pipeline would catch it; the translator does not lean on that."""
     translator = api.translator(TranslatorSetup(model=Model(id="m")))

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from answer_checks import anything
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pi_stream import decode
@@ -35,7 +35,6 @@ lines = st.one_of(
 
 
 @given(st.lists(lines, max_size=12), st.integers(1, 200))
-@settings(max_examples=100)
 def test_hostile_lines(chunks: list[Any], cut: int) -> None:
     body = b"".join(json.dumps(chunk).encode() + b"\n" for chunk in chunks)
     made = decode(body, api="ollama")
@@ -44,7 +43,6 @@ def test_hostile_lines(chunks: list[Any], cut: int) -> None:
 
 
 @given(st.lists(lines, max_size=12), lines)
-@settings(max_examples=100)
 def test_the_translator_raises_nothing(chunks: list[Any], answer: Any) -> None:
     """The pipeline would catch it; the translator does not lean on that."""
     translator = api.translator(TranslatorSetup(model=Model(id="m")))
