@@ -271,8 +271,8 @@ class Client:
             )
             generate = provider.generate
             guard = _guard(head, options, time.monotonic())
-            queued = self._concurrency.of(provider.id, options.limits.total)
-            return queued(guard, lambda _: GeneratorSource(generate, request, guard))
+            line = self._concurrency.line(provider.id, options.limits.total)
+            return line.join(guard, lambda _: GeneratorSource(generate, request, guard))
         if provider.runtime is None:
             model = located(provider, model, self._base_urls.get(provider.id))
             head.api = model.api
@@ -293,15 +293,13 @@ class Client:
         transport = self._connected() if provider.runtime is None else self._direct()
         exchange = Exchange(api=api, setup=setup, transport=transport, request=request_now)
         started = time.monotonic()
-        queued = self._concurrency.of(provider.id, options.limits.total)
+        line = self._concurrency.line(provider.id, options.limits.total)
 
         def attempt(elapsed: float) -> Source:
             guard = _guard(head, options, started)
-            return queued(guard, lambda before: HttpSource(exchange, guard, before), elapsed)
+            return line.join(guard, lambda before: HttpSource(exchange, guard, before), elapsed)
 
-        return RetryingSource(
-            attempt, options.retries, total=options.limits.total, notices=options.notices
-        )
+        return RetryingSource(attempt, options.retries, total=options.limits.total, notices=options.notices)
 
     async def _running(self, provider: Provider, model: Model) -> Model:
         """The model at the address of the server that the provider runs for it."""

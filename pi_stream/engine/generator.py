@@ -68,6 +68,7 @@ class GeneratorSource:
 
     def __init__(self, generate: Generate, request: GeneratorRequest, guard: Guard) -> None:
         self.guard = guard
+        guard.phase = "body"
         self._generate = generate
         self._request = request
         self._assembler = Assembler()

@@ -8,20 +8,76 @@ a retry.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf
 from typing import Any, cast
 
 import anyio
 from anyio.lowlevel import EventLoopToken, current_token
-from attrs import define, field
 
 from pi_stream.engine.source import Source
 from pi_stream.events import Event, Finish, Metadata
+from pi_stream.exceptions import ConfigError
 from pi_stream.guard import Guard
 from pi_stream.messages import Diagnostic, ErrorCause
 
-__all__ = ["Places", "QueuedSource", "Waited"]
+__all__ = ["Concurrency", "Line", "Places", "QueuedSource"]
+
+
+class Concurrency:
+    """How many requests to each provider may run at once.
+
+    Args:
+        limits: One number for each provider, numbers by provider id, or None for no limit.
+
+    Raises:
+        ConfigError: A number is no whole number above 0.
+    """
+
+    def __init__(self, limits: int | Mapping[str, int] | None = None) -> None:
+        for limit in limits.values() if isinstance(limits, Mapping) else [limits]:
+            wrong = not isinstance(limit, int) or isinstance(limit, bool) or limit < 1
+            if wrong and limits is not None:
+                raise ConfigError(f"concurrency must be a whole number above 0, not {limit!r}")
+        self._limits = limits
+        self._places: dict[str, Places] = {}
+
+    def line(self, provider: str, total: float | None) -> Line:
+        """The line of a provider for one stream.
+
+        Args:
+            provider: Id of the provider.
+            total: The total limit of the stream, which counts the wait too.
+        """
+        limit = self._limits.get(provider) if isinstance(self._limits, Mapping) else self._limits
+        if limit is None:
+            return Line(None, total)
+        if provider not in self._places:
+            self._places[provider] = Places(limit)
+        return Line(self._places[provider], total)
+
+
+class Line:
+    """The line before a provider, as one stream sees it.
+
+    Attributes:
+        waited: Seconds the stream has waited in it, over all its attempts.
+    """
+
+    def __init__(self, places: Places | None, total: float | None) -> None:
+        self.places = places
+        self.total = inf if total is None else total
+        self.waited = 0.0
+
+    def join(self, guard: Guard, make: Callable[[float], Source], elapsed: float = 0.0) -> Source:
+        """A source that begins when there is a place for it; without a limit the source itself.
+
+        Args:
+            guard: The guard of the source.
+            make: Makes the source, told how many seconds were used up before it begins.
+            elapsed: Seconds that earlier attempts took.
+        """
+        return make(elapsed) if self.places is None else QueuedSource(self, self.places, guard, make, elapsed)
 
 
 class Places:
@@ -40,7 +96,7 @@ class Places:
     async def take(self) -> None:
         """Wait for a place. A wait that is cancelled takes none."""
         self._loop = current_token()
-        if self._free > 0 and not self._line:
+        if self._free > 0:  # then nobody is in line
             self._free -= 1
             return
         turn = anyio.Event()
@@ -73,49 +129,18 @@ class Places:
             self._free += 1
 
 
-def _running_loop() -> EventLoopToken | None:
-    try:
-        return current_token()
-    except RuntimeError:
-        return None
-
-
-@define
-class Waited:
-    """How long a stream has waited in line, over all its attempts."""
-
-    seconds: float = field(default=0.0, init=False)
-
-
 class QueuedSource:
-    """A source that begins when there is a place for it.
-
-    Args:
-        places: The places of the provider.
-        make: Makes the source, told how many seconds were used up before it begins.
-        guard: The guard of the source.
-        waited: The waits of earlier attempts of the same stream; this one's is added.
-        elapsed: Seconds that earlier attempts took of the total limit.
-        total: The total limit, which counts the wait too.
-    """
+    """A source that begins when there is a place for it. Made by :meth:`Line.join`."""
 
     def __init__(
-        self,
-        places: Places,
-        make: Callable[[float], Source],
-        guard: Guard,
-        *,
-        waited: Waited,
-        elapsed: float = 0.0,
-        total: float | None = None,
+        self, line: Line, places: Places, guard: Guard, make: Callable[[float], Source], elapsed: float
     ) -> None:
         self.guard = guard
         guard.phase = "connect"
+        self._line = line
         self._places = places
         self._make = make
-        self._waited = waited
         self._elapsed = elapsed
-        self._total = inf if total is None else total
         self._source: Source | None = None
         self._waiting: anyio.CancelScope | None = None
         self._holds = False
@@ -129,11 +154,11 @@ class QueuedSource:
     async def next_batch(self) -> list[Event]:
         """The events of the source, once it has its place."""
         if self._source is None:
-            if self.guard.finished or self._stopped:
+            if self._stopped or self.guard.finished:
                 return []
-            events = await self._begin()
-            if self._source is None:
-                return events
+            if not await self._take():
+                return [] if self._stopped else self._expired()
+            self._source = self._make(self._elapsed)
         events = await self._source.next_batch()
         if self.guard.finished:
             self._let_go()
@@ -159,35 +184,44 @@ class QueuedSource:
         finally:
             self._let_go()
 
-    async def _begin(self) -> list[Event]:
-        """Wait in line, and make the source. Gives events only when the total limit passes."""
+    async def _take(self) -> bool:
+        """Wait in line; returns whether there is a place now."""
         begun = anyio.current_time()
-        with anyio.CancelScope(deadline=begun + self._total - self._elapsed) as self._waiting:
-            await self._places.take()
-            self._holds = True
-        self._waiting = None
-        waited = anyio.current_time() - begun
-        if self._stopped:
-            self._let_go()
-            return []
-        if not self._holds:
-            words = f"no turn among {self._places.limit} requests at once within the total of {self._total:g} s"
-            cause = ErrorCause(kind="timeout_total", phase="connect", origin="limit", retryable=True)
-            return self.guard.check([Finish("error", words, cause)])
-        self._waited.seconds += waited
-        self._note()
-        self._source = self._make(self._elapsed + waited)
-        return []
-
-    def _note(self) -> None:
-        """Keep the figure with the message, if there is one to speak of."""
-        wait_ms = round(self._waited.seconds * 1000)
+        try:
+            with anyio.CancelScope(deadline=begun + self._line.total - self._elapsed) as self._waiting:
+                await self._places.take()
+                self._holds = True
+        finally:
+            self._waiting = None
+        seconds = anyio.current_time() - begun
+        self._elapsed += seconds
+        self._line.waited += seconds
+        wait_ms = round(self._line.waited * 1000)
         if wait_ms > 0:
             details = {"waitMs": wait_ms, "limit": self._places.limit}
             timestamp = self.guard.message.timestamp
-            self.guard.check([Metadata(diagnostic=Diagnostic(type="queued", timestamp=timestamp, details=details))])
+            self.guard.check(
+                [Metadata(diagnostic=Diagnostic(type="queued", timestamp=timestamp, details=details))]
+            )
+        if self._stopped:
+            self._let_go()
+        return self._holds
+
+    def _expired(self) -> list[Event]:
+        words = (
+            f"no turn among {self._places.limit} requests at once within the total of {self._line.total:g} s"
+        )
+        cause = ErrorCause(kind="timeout_total", phase="connect", origin="limit", retryable=True)
+        return self.guard.check([Finish("error", words, cause)])
 
     def _let_go(self) -> None:
         if self._holds:
             self._holds = False
             self._places.give_back()
+
+
+def _running_loop() -> EventLoopToken | None:
+    try:
+        return current_token()
+    except RuntimeError:
+        return None

@@ -13,11 +13,14 @@ import anyio
 from anyio import RunFinishedError, from_thread
 from anyio.lowlevel import EventLoopToken, current_token
 
+from attrs import evolve
+
+from pi_stream.context_size import context_tokens
 from pi_stream.engine.source import Source
-from pi_stream.events import Done, Error, Event, Finish, TextDelta, ThinkingDelta
+from pi_stream.events import Done, Draft, Error, Event, Finish, Metadata, TextDelta, ThinkingDelta
 from pi_stream.exceptions import ConfigError, StreamError
 from pi_stream.guard import Guard
-from pi_stream.messages import AssistantMessage, ErrorCause
+from pi_stream.messages import AssistantMessage, Diagnostic, ErrorCause
 from pi_stream.reducer import Reducer, adopt, snapshot
 
 __all__ = ["AssistantStream"]
@@ -235,9 +238,9 @@ class AssistantStream:
 
     def _closing_events(self, reason: str, reducer: Reducer) -> list[Event]:
         """Ends and ``aborted`` terminal for the state that the consumer has seen."""
-        cause = ErrorCause(kind="cancelled", origin="caller")
         guard = Guard.resume(self._head, reducer, self._source.guard)
-        return guard.check([Finish("aborted", reason, cause)])
+        cause = ErrorCause(kind="cancelled", phase=guard.phase, origin="caller")
+        return guard.check([*_estimate(reducer.message), Finish("aborted", reason, cause)])
 
     async def _close_quietly(self) -> None:
         """Close what is open. Shielded, since the caller may be on its way out of a cancelled task."""
@@ -261,6 +264,15 @@ class AssistantStream:
                 source=self,
                 stacklevel=2,
             )
+
+
+def _estimate(message: AssistantMessage) -> list[Draft]:
+    """What an answer took that was left before its token counts came: a guess, so it stands beside the usage."""
+    if not message.content or message.raw_stop_reason is not None or message.usage.quality is not None:
+        return []
+    tokens = context_tokens([evolve(message, stop_reason="aborted")]).tokens
+    details = {"output": tokens}
+    return [Metadata(diagnostic=Diagnostic(type="usage_estimate", timestamp=message.timestamp, details=details))]
 
 
 class _Batches:
