@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from pi_stream.options import RetryPolicy as RetryPolicy
     from pi_stream.options import StreamOptions as StreamOptions
     from pi_stream.overflow import is_context_overflow as is_context_overflow
+    from pi_stream.providers.base import Credential as Credential
     from pi_stream.providers.base import Provider as Provider
     from pi_stream.providers.registry import register as register
     from pi_stream.reducer import Reducer as Reducer
@@ -61,6 +62,10 @@ if TYPE_CHECKING:
     from pi_stream.serialization import from_json as from_json
     from pi_stream.serialization import loads as loads
     from pi_stream.serialization import to_json as to_json
+    from pi_stream.structured import OutputFormat as OutputFormat
+    from pi_stream.tools import FunctionTool as FunctionTool
+    from pi_stream.tools import tool as tool
+    from pi_stream.tools import tool_result as tool_result
     from pi_stream.tools import validate_tool_call as validate_tool_call
     from pi_stream.usage import Cost as Cost
     from pi_stream.usage import CostTier as CostTier
@@ -102,6 +107,7 @@ _NAMES = {
         "ConfigError",
         "ContextOverflowError",
         "DecodeError",
+        "InvalidOutputError",
         "InvalidToolCallError",
         "MissingExtraError",
         "MissingKeyError",
@@ -140,11 +146,12 @@ _NAMES = {
     "models": ("Model", "ReasoningLevel"),
     "options": ("Limits", "RetryPolicy", "StreamOptions"),
     "overflow": ("is_context_overflow",),
-    "providers.base": ("Provider",),
+    "providers.base": ("Credential", "Provider"),
     "providers.registry": ("register",),
     "reducer": ("Reducer", "fold", "unfold"),
     "serialization": ("dumps", "from_json", "loads", "to_json"),
-    "tools": ("validate_tool_call",),
+    "structured": ("OutputFormat",),
+    "tools": ("FunctionTool", "tool", "tool_result", "validate_tool_call"),
     "usage": ("Cost", "CostTier", "ModelCost", "Usage", "price"),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}

@@ -8,6 +8,7 @@
     │   ├── MissingExtraError    an optional package is not installed
     │   └── MissingKeyError      a provider needs a key and has none
     ├── InvalidToolCallError     a model's tool call that must not be carried out
+    ├── InvalidOutputError       an answer that is not the structured output that was asked for
     ├── SerializationError       JSON that is not what the message model says (names the JSON path)
     ├── DecodeError              bytes on the wire that break the format
     ├── TransportError           the connection failed, was cut, or met a limit
@@ -30,6 +31,7 @@ __all__ = [
     "ConfigError",
     "ContextOverflowError",
     "DecodeError",
+    "InvalidOutputError",
     "InvalidToolCallError",
     "MissingExtraError",
     "MissingKeyError",
@@ -89,6 +91,21 @@ class InvalidToolCallError(PiStreamError):
         )
         self.call = call
         self.errors = list(errors)
+
+
+class InvalidOutputError(PiStreamError):
+    """An answer that is not the structured output that was asked for.
+
+    Args:
+        errors: What is wrong, each as ``path: message``.
+        received: The text as it came.
+    """
+
+    def __init__(self, errors: Sequence[str], received: str) -> None:
+        lines = "\n".join(f"- {error}" for error in errors)
+        super().__init__(f"the answer is not what was asked for:\n{lines}\n\nreceived:\n{received}")
+        self.errors = list(errors)
+        self.received = received
 
 
 class SerializationError(PiStreamError):

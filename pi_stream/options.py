@@ -94,6 +94,11 @@ def _strings(value: Any) -> tuple[str, ...] | None:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
+def _format(value: Any) -> Any:
+    """The option as an ``OutputFormat`` has it."""
+    return getattr(value, "response_format", value)
+
+
 def _models(value: Any) -> tuple[str | Model, ...]:
     return (value,) if isinstance(value, str | Model) else tuple(value)
 
@@ -155,7 +160,8 @@ class StreamOptions:
         parallel_tool_calls: Whether it may call several at once.
         reasoning: How hard to think; clamped to what the model knows.
         thinking_budgets: Token budgets by reasoning level, for models that take budgets.
-        response_format: Structured output: ``{"type": "json_object"}`` or ``{"type": "json_schema", ...}``.
+        response_format: Structured output: an :class:`~pi_stream.structured.OutputFormat`, ``{"type": "json_object"}`` or
+            ``{"type": "json_schema", "schema": ...}``.
         cache_retention: Prompt caching; off unless given or a session id is.
         session_id: Groups requests of one conversation for caching and affinity.
         headers: Merged last, case-insensitively; None removes a default header.
@@ -186,7 +192,9 @@ class StreamOptions:
     thinking_budgets: Mapping[str, int] | None = field(
         default=None, validator=_optional(Mapping, "a mapping of levels to tokens")
     )
-    response_format: dict[str, Any] | None = field(default=None, validator=_optional(dict, "a dict"))
+    response_format: dict[str, Any] | None = field(
+        default=None, converter=_format, validator=_optional(dict, "a dict or an OutputFormat")
+    )
     cache_retention: CacheRetention | None = field(default=None, validator=_one_of("none", "short", "long"))
     session_id: str | None = field(default=None, validator=_optional(str, "a string"))
     service_tier: str | None = field(default=None, validator=_optional(str, "a string"))

@@ -260,6 +260,16 @@ def test_counts_as_of_the_draft_that_is_refused() -> None:
     assert (cause.bytes, cause.chunks) == (20, 2)
 
 
+def test_events_that_were_handed_out_never_change() -> None:
+    """Notes that come later do not show in the message of `start`."""
+    begun = AssistantMessage(diagnostics=[Diagnostic(type="a")], provider_data=[], timestamp=7)
+    guard = Guard(begun)
+    events = guard.check([*TEXT, Metadata(diagnostic=Diagnostic(type="b"))])
+    assert isinstance(events[0], Start)
+    assert events[0].message.diagnostics == begun.diagnostics == [Diagnostic(type="a")]
+    assert len(check_events(events + guard.check([END])).diagnostics or ()) == 2
+
+
 def test_duration_is_measured_when_somebody_can() -> None:
     guard = Guard(head(), elapsed_ms=lambda: 12)
     assert check_events(guard.check([Finish("stop")])).duration_ms == 12

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from pi_stream.events import Finish
 from pi_stream.exceptions import DecodeError
@@ -149,11 +150,24 @@ def body_error(head: ResponseHead, body: bytes) -> Finish:
     error = _sse_error(text) if value is None else error_object(value) or value
     if error is None or isinstance(error, (int, float, bool)) or not error:
         error = _plain_text(text) or "status code (no body)"
+    if 300 <= head.status < 400:
+        error = _redirect(head)
     finish = provider_error(error, status=head.status, head=head)
     assert finish.error_cause is not None
     finish.error_cause.phase = "head"
     finish.error_message = f"{head.status} {finish.error_message}"
     return finish
+
+
+def _redirect(head: ResponseHead) -> str:
+    """Where a redirect leads. The host alone: the rest of an address may hold secrets."""
+    location = head.headers.get("location", "")
+    try:
+        host = urlsplit(location).netloc.rpartition("@")[2]
+    except ValueError:
+        host = ""
+    where = f"to {host}" if host else "to another path of the same host" if location else "to nowhere"
+    return f"redirect {where}, which is not followed: it could take the key there. Set the base URL to the right one"
 
 
 def request_id(headers: Mapping[str, str]) -> str | None:

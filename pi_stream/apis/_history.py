@@ -30,6 +30,7 @@ from pi_stream.options import ToolChoice
 
 __all__ = [
     "collapse",
+    "copilot_headers",
     "current_prompt",
     "current_tools",
     "has_images",
@@ -274,3 +275,10 @@ def _omit_images(content: Sequence[UserContent], placeholder: str) -> list[UserC
     for is_image, run in groupby(content, lambda block: isinstance(block, ImageContent)):
         kept.extend([TextContent(placeholder)] if is_image else run)
     return kept
+
+
+def copilot_headers(messages: Sequence[Message]) -> dict[str, str]:
+    """What GitHub Copilot wants to know of a request: who began the turn, and whether there are images."""
+    by_user = bool(messages) and isinstance(messages[-1], UserMessage)
+    headers = {"x-initiator": "user" if by_user else "agent", "openai-intent": "conversation-edits"}
+    return headers | ({"copilot-vision-request": "true"} if has_images(messages) else {})

@@ -9,7 +9,7 @@ from attrs import frozen
 from pi_stream.exceptions import ConfigError
 from pi_stream.messages import JsonObject, Tool
 
-__all__ = ["Grammar", "grammar_of", "strict_mode", "strict_schema"]
+__all__ = ["Grammar", "grammar_of", "strict_mode", "strict_parameters", "strict_schema"]
 
 # What the strict dialects of the providers cannot say.
 _UNSUPPORTED = frozenset(
@@ -36,6 +36,34 @@ def strict_mode(tool: Tool) -> Literal["prefer", "require"] | None:
     if strict == "require":
         return "require"
     raise ConfigError(f"tool {tool.name!r}: `strict` must be prefer or require, not {strict!r}")
+
+
+def strict_parameters(tool: Tool, *, supported: bool) -> JsonObject | None:
+    """The tool's schema in the strict dialect; None when that was not asked for, or only preferred and impossible.
+
+    Args:
+        tool: The tool.
+        supported: Whether the server is known to take strict tools.
+
+    Raises:
+        ConfigError: The tool requires strict arguments, and cannot have them.
+    """
+    mode = strict_mode(tool)
+    if mode is None:
+        return None
+    if not supported:
+        if mode == "require":
+            raise ConfigError(
+                f"tool {tool.name!r} requires strict arguments, which this server is not known to support; "
+                "set compat flag supports_strict_mode if it does"
+            )
+        return None
+    try:
+        return strict_schema(tool.parameters)
+    except ConfigError as problem:
+        if mode == "require":
+            raise ConfigError(f"tool {tool.name!r} cannot have strict arguments: {problem}") from None
+        return None
 
 
 def strict_schema(schema: JsonObject) -> JsonObject:

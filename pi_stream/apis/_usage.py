@@ -19,6 +19,7 @@ __all__ = [
     "merge_usage",
 ]
 
+_TICKS = 10_000_000_000  # of xAI to a dollar
 _TIERS = {"flex": 0.5, "priority": 2.0, "fast": 2.0}
 # Models whose fast tiers cost more than twice the price. Source: the price rules of pi-ai 1.6.0.
 _FAST = {"gpt-5.5": 2.5}
@@ -124,17 +125,30 @@ def chat_usage(usage: dict[str, Any], model: Model) -> Usage:
 
 
 def bill(usage: Usage, reported: dict[str, Any], model: Model) -> None:
-    """Take the cost from OpenRouter where it says what it bills; the parts stay estimates by the model's rates.
+    """Take the cost from a provider that says what it bills; the parts stay estimates by the model's rates.
+
+    These are OpenRouter, xAI (https://docs.x.ai/developers/cost-tracking) and Perplexity, which bill searches too.
 
     Args:
         usage: Its cost is changed.
         reported: The usage object that the provider sent.
         model: Whom it was sent by.
     """
-    if model.provider == "openrouter" or is_host(model.base_url, "openrouter.ai"):
+    amount: float | None = None
+    if _is_of(model, "openrouter", "openrouter.ai"):
         amount = billed(reported)
-        if amount is not None:
-            usage.cost.total, usage.cost.total_from_provider = amount, True
+    elif _is_of(model, "xai", "api.x.ai"):
+        ticks = _amount(reported.get("cost_in_usd_ticks"))
+        amount = None if ticks is None else ticks / _TICKS
+    elif _is_of(model, "perplexity", "api.perplexity.ai"):
+        cost = reported.get("cost")
+        amount = _amount(cost.get("total_cost")) if isinstance(cost, dict) else None
+    if amount is not None:
+        usage.cost.total, usage.cost.total_from_provider = amount, True
+
+
+def _is_of(model: Model, provider: str, host: str) -> bool:
+    return model.provider == provider or is_host(model.base_url, host)
 
 
 def apply_tier(usage: Usage, tier: Any, model: Model) -> None:

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pi_stream.cli._console import OK, Commands, read_input, use_utf8
+from pi_stream.cli._console import OK, Commands, note, read_input, use_utf8
 from pi_stream.exceptions import SerializationError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _DESCRIPTION = """\
 Show the request that would be sent for a conversation, as JSON: method, url, headers, body.
-Nothing is sent, and secrets are masked.
+Nothing is sent, and secrets are masked. On stderr stands how many tokens the conversation takes.
 
 CONTEXT.json holds one of
   {"systemPrompt": "...", "messages": [...], "tools": [...]}      a context
@@ -51,7 +51,22 @@ def execute(arguments: argparse.Namespace) -> int:
     request = build_request(arguments.model, context, options).masked()
     use_utf8()
     print(dumps(request, indent=2))
+    note(f"pi-stream payload: {_size(arguments.model, context)}")
     return OK
+
+
+def _size(name: str, context: ContextLike) -> str:
+    """How much of the model's window the conversation takes."""
+    from pi_stream.client import as_context
+    from pi_stream.context_size import context_tokens
+    from pi_stream.providers.registry import Registry
+
+    _, model, _ = Registry().model(name)
+    size = context_tokens(as_context(context), model)
+    room = (
+        f"{size.left:,} of {size.window:,} left" if size.left is not None else "the context window is unknown"
+    )
+    return f"about {size.tokens:,} tokens, {room}"
 
 
 def _read(text: bytes) -> tuple[ContextLike, StreamOptions]:

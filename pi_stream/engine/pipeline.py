@@ -316,11 +316,13 @@ class Pipeline:
         ended = sentinel is not None and sentinel in payloads
         if ended:
             payloads = payloads[: payloads.index(sentinel)]  # type: ignore[arg-type]
+        rest: list[bytes] = []
         try:
-            self._take(payloads, json.decode_many(payloads), drafts)
+            values = json.decode_many(payloads)
         except json.JsonDecodeError as error:
-            self._take(payloads, error.decoded, drafts)
-            self._resume(payloads[error.index :], drafts)
+            values, rest = error.decoded, payloads[error.index :]
+        self._take(payloads, values, drafts)
+        self._resume(rest, drafts)
         if ended and not self._translator.ended:
             self._translator.sentinel(drafts)
 
@@ -330,27 +332,42 @@ class Pipeline:
             if self._translator.ended:
                 return
             try:
-                self._take([payload], json.decode_many([payload]), drafts)
+                values = json.decode_many([payload])
             except json.JsonDecodeError as error:
                 if payload.strip() == self._api.sentinel:
                     self._translator.sentinel(drafts)
                     return
                 self._marks.append(len(drafts))
                 self._count([payload])
-                if self._setup.options.malformed == "strict":
-                    raise
-                drafts.append(self._note("malformed_chunk", {"message": str(error)}))
+                self._malformed(error, drafts)
+            else:
+                self._take([payload], values, drafts)
 
     def _take(self, payloads: list[bytes], values: list[Any], drafts: list[Draft]) -> None:
-        before = len(self._marks)
-        try:
-            self._translator.translate(_Chunks(values, drafts, self._marks), drafts)
-        finally:
-            taken = len(self._marks) - before
-            self._count(payloads[:taken])
-            if self._on_chunk is not None:
-                for chunk in values[:taken]:
-                    self._on_chunk(chunk)
+        """Translate chunks; one whose own payload is malformed is passed over, if that is allowed."""
+        while values and not self._translator.ended:
+            before = len(self._marks)
+            problem: DecodeError | None = None
+            try:
+                self._translator.translate(_Chunks(values, drafts, self._marks), drafts)
+            except DecodeError as error:
+                problem = error
+            finally:
+                taken = len(self._marks) - before
+                self._count(payloads[:taken])
+                if self._on_chunk is not None:
+                    for chunk in values[:taken]:
+                        self._on_chunk(chunk)
+            if problem is None:
+                return
+            self._malformed(problem, drafts)
+            payloads, values = payloads[max(taken, 1) :], values[max(taken, 1) :]
+
+    def _malformed(self, problem: DecodeError, drafts: list[Draft]) -> None:
+        """A chunk that cannot be read ends the answer, or is passed over with a diagnostic."""
+        if self._setup.options.malformed == "strict":
+            raise problem
+        drafts.append(self._note("malformed_chunk", {"message": str(problem)}))
 
     def _count(self, payloads: list[bytes]) -> None:
         self._taken += payloads

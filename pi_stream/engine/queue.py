@@ -93,10 +93,15 @@ class Places:
         self._line: deque[anyio.Event] = deque()
         self._loop: EventLoopToken | None = None
 
+    @property
+    def free(self) -> int:
+        """How many nobody holds; while there are any, nobody is in line."""
+        return self._free
+
     async def take(self) -> None:
-        """Wait for a place. A wait that is cancelled takes none."""
+        """Wait for a place, unless one is free. A wait that is cancelled takes none."""
         self._loop = current_token()
-        if self._free > 0:  # then nobody is in line
+        if self._free > 0:
             self._free -= 1
             return
         turn = anyio.Event()
@@ -185,20 +190,14 @@ class QueuedSource:
             self._let_go()
 
     async def _take(self) -> bool:
-        """Wait in line; returns whether there is a place now."""
-        begun = anyio.current_time()
-        try:
-            with anyio.CancelScope(deadline=begun + self._line.total - self._elapsed) as self._waiting:
-                await self._places.take()
-                self._holds = True
-        finally:
-            self._waiting = None
-        seconds = anyio.current_time() - begun
-        self._elapsed += seconds
-        self._line.waited += seconds
-        wait_ms = round(self._line.waited * 1000)
-        if wait_ms > 0:
-            details = {"waitMs": wait_ms, "limit": self._places.limit}
+        """Wait in line if need be; returns whether there is a place now."""
+        if self._places.free:
+            await self._places.take()
+            self._holds = True
+        else:
+            await self._wait()
+        if self._line.waited:
+            details = {"waitMs": round(self._line.waited * 1000), "limit": self._places.limit}
             timestamp = self.guard.message.timestamp
             self.guard.check(
                 [Metadata(diagnostic=Diagnostic(type="queued", timestamp=timestamp, details=details))]
@@ -206,6 +205,18 @@ class QueuedSource:
         if self._stopped:
             self._let_go()
         return self._holds
+
+    async def _wait(self) -> None:
+        begun = anyio.current_time()
+        try:
+            with anyio.CancelScope(deadline=begun + self._line.total - self._elapsed) as self._waiting:
+                await self._places.take()
+                self._holds = True
+        finally:
+            self._waiting = None
+        waited = anyio.current_time() - begun
+        self._elapsed += waited
+        self._line.waited += waited
 
     def _expired(self) -> list[Event]:
         words = (

@@ -163,8 +163,8 @@ class HttpSource:
             events = pipeline.fail(error.kind, str(error), origin=_origin(error))
             self.stop()
             return events
-        clock.received(time())
         if data:
+            clock.received(time())
             events = pipeline.feed(data)
             if events:
                 clock.content()

@@ -12,7 +12,6 @@ from typing import Protocol
 import anyio
 from anyio import RunFinishedError, from_thread
 from anyio.lowlevel import EventLoopToken, current_token
-
 from attrs import evolve
 
 from pi_stream.context_size import context_tokens
@@ -272,7 +271,9 @@ def _estimate(message: AssistantMessage) -> list[Draft]:
         return []
     tokens = context_tokens([evolve(message, stop_reason="aborted")]).tokens
     details = {"output": tokens}
-    return [Metadata(diagnostic=Diagnostic(type="usage_estimate", timestamp=message.timestamp, details=details))]
+    return [
+        Metadata(diagnostic=Diagnostic(type="usage_estimate", timestamp=message.timestamp, details=details))
+    ]
 
 
 class _Batches:

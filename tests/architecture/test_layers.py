@@ -57,6 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # what users hold
     "catalog": {"exceptions", "usage", "models", "serialization", "catalog"},
     "providers": ENGINE | {"catalog", "providers"},
+    "structured": ENGINE | {"tools", "structured"},
     "check": ENGINE | {"catalog", "providers", "check"},
     "client": CLIENT,
     # around it
@@ -72,7 +73,7 @@ HOME = {
 }
 
 # Parts that may wait. Everything else is plain synchronous code.
-MAY_AWAIT = {"transport", "engine", "providers", "check", "client", "testing", "bench", "cli"}
+MAY_AWAIT = {"transport", "engine", "providers", "structured", "check", "client", "testing", "bench", "cli"}
 
 MODULES = {
     ".".join(("pi_stream", *file.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): file

@@ -43,6 +43,15 @@ def test_is_the_request_of_the_library(tmp_path: Path, capsys: pytest.CaptureFix
     assert request["body"] == expected.body
 
 
+def test_says_how_much_of_the_window_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside the output, which programs read."""
+    assert main(["payload", "-m", "local", write(tmp_path, CONTEXT)]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("pi-stream payload: about 28 tokens, 4,068 of 4,096 left")
+    assert main(["payload", "-m", "openai/gpt-x", write(tmp_path, CONTEXT)]) == 0
+    assert "the context window is unknown" in capsys.readouterr().err
+
+
 def test_key_is_masked(tmp_path: Path, capsys: pytest.CaptureFixture[str], clean_environment) -> None:
     """Neither the key nor a password or a token in the URL is shown."""
     clean_environment.setenv("OPENAI_API_KEY", "sk-secret-1")

@@ -7,6 +7,8 @@ from typing import Any
 
 import anyio
 import pytest
+from anthropic_bodies import sse, start
+from anthropic_bodies import text as words
 from chat_bodies import SSE, chat_chunk, chat_pieces
 
 from pi_stream import Client, Limits, Provider, RetryPolicy, TransportError
@@ -75,6 +77,18 @@ async def test_nothing_is_tried_again_after_content(answering: Any, waits: list[
     client = answering(broken, GOOD)
     message = await client.complete("mem/m", "hi")
     assert (message.stop_reason, message.text) == ("error", "a")
+    assert not waits
+
+
+async def test_a_failure_between_blocks_is_not_tried_again(waits: list[float]) -> None:
+    """With every block ended the error event comes alone, and content was handed out all the same."""
+    broken = MemoryResponse(headers=SSE, chunks=[sse(start(), *words(0, "a")), TransportError("reset")])
+    transport = MemoryTransport(lambda request: broken)
+    provider = Provider("mem", api="anthropic-messages", base_url="http://memory.test")
+    client = Client(providers=[provider], transport=transport)
+    message = check_events([event async for event in client.stream("mem/m", "hi")])
+    assert (message.stop_reason, message.text) == ("error", "a")
+    assert len(transport.requests) == 1
     assert not waits
 
 

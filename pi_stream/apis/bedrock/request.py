@@ -21,7 +21,7 @@ from pi_stream.apis._history import (
 )
 from pi_stream.apis._ids import legal_ids
 from pi_stream.apis._request import cache_retention, clean_json, endpoint, merge_deep, merge_headers
-from pi_stream.apis._schema import strict_mode, strict_schema
+from pi_stream.apis._schema import strict_parameters
 from pi_stream.apis.bedrock.conversation import Conversation
 from pi_stream.apis.bedrock.quirks import Quirks
 from pi_stream.apis.bedrock.thinking import DEFAULT_ANSWER, thinking_fields
@@ -172,7 +172,7 @@ def _gone(messages: Sequence[Message]) -> list[JsonObject]:
 
 
 def _tool(tool: Tool, quirks: Quirks) -> JsonObject:
-    strict = _strict_parameters(tool, quirks)
+    strict = strict_parameters(tool, supported=quirks.supports_strict_mode)
     spec: JsonObject = {"name": tool.name}
     if tool.description:
         spec["description"] = tool.description
@@ -180,26 +180,6 @@ def _tool(tool: Tool, quirks: Quirks) -> JsonObject:
     if strict is not None:
         spec["strict"] = True
     return {"toolSpec": spec}
-
-
-def _strict_parameters(tool: Tool, quirks: Quirks) -> JsonObject | None:
-    """The tool's schema in the strict dialect; None when that was not asked for, or only preferred and impossible."""
-    mode = strict_mode(tool)
-    if mode is None:
-        return None
-    if not quirks.supports_strict_mode:
-        if mode == "require":
-            raise ConfigError(
-                f"tool {tool.name!r} requires strict arguments, which this model is not known to support; "
-                "set compat flag supports_strict_mode if it does"
-            )
-        return None
-    try:
-        return strict_schema(tool.parameters)
-    except ConfigError as problem:
-        if mode == "require":
-            raise ConfigError(f"tool {tool.name!r} cannot have strict arguments: {problem}") from None
-        return None
 
 
 # --- caching ----------------------------------------------------------------------------------------------------------

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pi_stream.apis._history import named_tool
-from pi_stream.apis._schema import strict_mode, strict_schema
+from pi_stream.apis._schema import strict_parameters
 from pi_stream.apis.google.quirks import Quirks
-from pi_stream.exceptions import ConfigError
 from pi_stream.messages import JsonObject, Tool
 from pi_stream.options import ToolChoice
 
@@ -40,7 +39,7 @@ def tool_fields(tools: Sequence[Tool], choice: ToolChoice | None, quirks: Quirks
     chosen = named_tool(choice, tools)
     if not tools:
         return {}
-    schemas = [_strict(tool, quirks) for tool in tools]
+    schemas = [strict_parameters(tool, supported=quirks.supports_strict_tools) for tool in tools]
     declarations = [
         _declaration(tool, tool.parameters if schema is None else schema, quirks)
         for tool, schema in zip(tools, schemas, strict=True)
@@ -65,23 +64,6 @@ def _config(choice: ToolChoice | None, chosen: Tool | None, is_strict: bool) -> 
     else:
         return None
     return {"functionCallingConfig": mode}
-
-
-def _strict(tool: Tool, quirks: Quirks) -> JsonObject | None:
-    """The strict schema of a tool that asks for one; None where it is not strict."""
-    mode = strict_mode(tool)
-    if mode is None:
-        return None
-    if not quirks.supports_strict_tools:
-        if mode == "require":
-            raise ConfigError(f"tool {tool.name!r}: this model does not guarantee arguments by their schema")
-        return None
-    try:
-        return strict_schema(tool.parameters)
-    except ConfigError as error:
-        if mode == "require":
-            raise ConfigError(f"tool {tool.name!r} cannot be strict: {error}") from None
-        return None
 
 
 def _declaration(tool: Tool, schema: JsonObject, quirks: Quirks) -> JsonObject:

@@ -29,6 +29,7 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 _KEPT_IN_DELTA = ("annotations", "images", "audio", "executed_tools")
 _KEPT_IN_CHUNK = ("citations", "search_results", "images", "related_questions", "prompt_filter_results")
 _RARE = frozenset({*_KEPT_IN_CHUNK, "error", "x_groq"})
+_RARE_IN_CHOICE = frozenset({"error", "message", "usage"})
 _NOTHING: dict[str, Any] = {}
 
 
@@ -113,7 +114,7 @@ class ChatTranslator:
         counted = self._count(chunk, choice or _NOTHING, out)
         if counted and was_complete and not _speaks(choice):
             self.ended = True  # the stop reason and, in a later chunk, the usage: nothing can follow
-        rare = choice is None or "error" in choice or not _RARE.isdisjoint(chunk)
+        rare = choice is None or not (_RARE_IN_CHOICE.isdisjoint(choice) and _RARE.isdisjoint(chunk))
         if rare:
             self._beside(chunk, choice or _NOTHING, out)
         identified = self._response_id is not None or "id" not in chunk

@@ -11,20 +11,20 @@ from typing import Any
 
 from pi_stream.apis._history import (
     collapse,
+    copilot_headers,
     current_tools,
-    has_images,
     named_tool,
     sees_images,
     without_images,
 )
 from pi_stream.apis._reasoning import clamp_level, effort_word
 from pi_stream.apis._request import cache_retention, clean_json, endpoint, merge_deep, merge_headers
-from pi_stream.apis._schema import Grammar, grammar_of, strict_mode, strict_schema
+from pi_stream.apis._schema import Grammar, grammar_of, strict_parameters
 from pi_stream.apis.openai_responses.conversation import Conversation
 from pi_stream.apis.openai_responses.quirks import Quirks
 from pi_stream.exceptions import ConfigError
 from pi_stream.http import HttpRequest
-from pi_stream.messages import JsonObject, Message, Tool, UserMessage
+from pi_stream.messages import JsonObject, Message, Tool
 from pi_stream.models import Model
 from pi_stream.options import StreamOptions
 
@@ -204,7 +204,7 @@ def _tool(tool: Tool, quirks: Quirks) -> JsonObject:
             "description": tool.description,
             "format": text_format,
         }
-    strict = _strict_parameters(tool, quirks)
+    strict = strict_parameters(tool, supported=quirks.supports_strict_mode)
     wire: JsonObject = {
         "type": "function",
         "name": tool.name,
@@ -213,26 +213,6 @@ def _tool(tool: Tool, quirks: Quirks) -> JsonObject:
     }
     # OpenAI's default is strict here, unlike in Chat: it would make optional arguments required.
     return wire | ({"strict": strict is not None} if quirks.supports_strict_mode else {})
-
-
-def _strict_parameters(tool: Tool, quirks: Quirks) -> JsonObject | None:
-    """The tool's schema in the strict dialect; None when that was not asked for, or only preferred and impossible."""
-    mode = strict_mode(tool)
-    if mode is None:
-        return None
-    if not quirks.supports_strict_mode:
-        if mode == "require":
-            raise ConfigError(
-                f"tool {tool.name!r} requires strict arguments, which this server is not known to support; "
-                "set compat flag supports_strict_mode if it does"
-            )
-        return None
-    try:
-        return strict_schema(tool.parameters)
-    except ConfigError as problem:
-        if mode == "require":
-            raise ConfigError(f"tool {tool.name!r} cannot have strict arguments: {problem}") from None
-        return None
 
 
 # --- headers ----------------------------------------------------------------------------------------------------------
@@ -254,16 +234,10 @@ def write_headers(
         {"accept": "application/json", "content-type": "application/json"},
         key,
         model.headers,
-        _copilot_headers(messages) if quirks.copilot_headers else None,
+        copilot_headers(messages) if quirks.copilot_headers else None,
         _affinity_headers(options, quirks),
         options.headers,
     )
-
-
-def _copilot_headers(messages: Sequence[Message]) -> dict[str, str]:
-    by_user = bool(messages) and isinstance(messages[-1], UserMessage)
-    headers = {"x-initiator": "user" if by_user else "agent", "openai-intent": "conversation-edits"}
-    return headers | ({"copilot-vision-request": "true"} if has_images(messages) else {})
 
 
 _AFFINITY_HEADERS = {

@@ -344,7 +344,7 @@ def test_strict_tools_need_a_model_that_validates() -> None:
     with pytest.raises(ConfigError, match="read"):
         build(FLASH, tools=[STRICT])
     impossible = evolve(STRICT, parameters={"type": "object", "$ref": "#"})
-    with pytest.raises(ConfigError, match="cannot be strict"):
+    with pytest.raises(ConfigError, match="cannot have strict"):
         build(THREE, tools=[impossible])
 
 

@@ -274,10 +274,13 @@ def test_call_cut_by_the_limit_is_marked(arguments: str | None) -> None:
 def test_only_the_last_call_was_cut() -> None:
     message = answer(
         calls(piece(index=0, id="a", name="now")),
-        calls(piece('{"a":1', index=1, id="b", name="f")),
+        says("And"),
+        calls(piece(index=1, id="b", name="f")),
         chunk(finish="length"),
     )
     assert [call.arguments_error is not None for call in message.tool_calls] == [False, True]
+    message = answer(calls(piece(index=0, id="a", name="now")), says("And", "length"))
+    assert message.tool_calls[0].arguments_error is None
 
 
 # --- tool calls: which fragment belongs to which ------------------------------------------------------------------------
@@ -932,6 +935,22 @@ def test_whole_message_beside_every_delta() -> None:
     assert (message.content, message.diagnostics) == ([TextContent("Hi you two!")], None)
 
 
+@pytest.mark.parametrize("beside", [{}, {"message": None}])
+def test_deltas_after_a_whole_message_go_on(beside: dict[str, None]) -> None:
+    """A snapshot that later deltas have overtaken says nothing any more."""
+
+    def piece_of(delta: str, **more: Any) -> dict[str, Any]:
+        choice = {"index": 0, "delta": {"content": delta}, "finish_reason": None, **beside, **more}
+        return {"id": "r1", "model": "m", "choices": [choice]}
+
+    whole = piece_of(" you", message={"content": "Hi you"})
+    nothing = piece_of("")
+    message = answer(piece_of("Hi"), whole, nothing, piece_of(" two"), piece_of("!"), chunk(finish="stop"))
+    assert (message.content, message.diagnostics) == ([TextContent("Hi you two!")], None)
+    more = piece_of(" you", message={"content": "Hi you!"})
+    assert answer(piece_of("Hi"), more, nothing, chunk(finish="stop")).text == "Hi you!"
+
+
 def test_whole_messages_alone() -> None:
     """Growing snapshots without any delta: the first is streamed, the last one says the rest."""
 
@@ -960,6 +979,11 @@ def counts(message: AssistantMessage) -> tuple[int, int, int, int, int]:
     return usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total_tokens
 
 
+def chunk_with(keys: dict[str, Any], text: str = "") -> dict[str, Any]:
+    """A chunk of text whose choice has further keys."""
+    return {**chunk(), "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None, **keys}]}
+
+
 def choice_usage(usage: Any) -> dict[str, Any]:
     return {"id": "r1", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "usage": usage}]}
 
@@ -974,7 +998,9 @@ def choice_usage(usage: Any) -> dict[str, Any]:
         [says("x"), choice_usage(USAGE)],
         [says("x", "stop", x_groq={"id": "g", "usage": USAGE})],
         [says("x", "stop", usage=USAGE, x_groq={"usage": {"prompt_tokens": 1}})],
-        [says("x", usage=None), says("y", usage={}), says("z", "stop", usage=USAGE)],
+        [says("x", usage=None), says("y", usage={}), says("z", usage=USAGE), chunk(finish="stop")],
+        [says("x"), chunk_with({"usage": USAGE}, "y"), says("z"), chunk(finish="stop")],
+        [chunk_with({"usage": None}, "x"), chunk_with({"usage": USAGE}, "y"), chunk(finish="stop")],
     ],
     ids=[
         "with-reason",
@@ -985,6 +1011,8 @@ def choice_usage(usage: Any) -> dict[str, Any]:
         "x-groq",
         "standard-place-wins",
         "null-before",
+        "in-choice-amid",
+        "in-choice-after-null",
     ],
 )
 def test_usage_wherever_it_stands(chunks: list[dict[str, Any]]) -> None:
@@ -1083,6 +1111,10 @@ def test_response_model_is_named_when_it_is_another() -> None:
     assert answer(says("x", "stop")).response_model is None
     late = answer({**says("x"), "model": ""}, says("y"), {**says("z", "stop"), "model": "m-2024"})
     assert (late.text, late.response_model) == ("xyz", "m-2024")
+    amid = answer(
+        says("x"), {**says("y"), "model": "m-2024"}, {**says("z"), "model": ""}, chunk(finish="stop")
+    )
+    assert (amid.text, amid.response_model) == ("xyz", "m-2024")
 
 
 def test_id_that_comes_late() -> None:
@@ -1122,6 +1154,19 @@ def test_error_inside_the_stream(last: Any) -> None:
 def test_error_beside_content_keeps_the_content() -> None:
     message = answer(says("One"), {**says(" mo"), "error": "gone"})
     assert (message.text, message.error_message) == ("One mo", "gone")
+
+
+def test_error_in_a_chunk_that_looks_like_the_others() -> None:
+    """As many keys as before, text and all: the error counts."""
+    beside = answer(says("a", created=1), says("b", created=1), says("c", error="gone"), says("d", "stop"))
+    assert (beside.text, beside.error_message) == ("abc", "gone")
+    inside = answer(
+        chunk_with({"logprobs": None}, "a"),
+        chunk_with({"logprobs": None}, "b"),
+        chunk_with({"error": {"message": "gone"}}, "c"),
+        says("d", "stop"),
+    )
+    assert (inside.text, inside.error_message) == ("abc", "gone")
 
 
 def test_error_before_any_content_is_a_lone_error() -> None:
@@ -1323,7 +1368,6 @@ def test_web_page_with_status_200(body: bytes) -> None:
         (500, b"null", "500 null", "http_status", True),
         (502, b"<html><title>502 Bad Gateway</title></html>", "502 502 Bad Gateway", "http_status", True),
         (503, b'data: {"error":{"message":"busy"}}\n\n', "503 busy", "overloaded", True),
-        (307, b"", "307 status code (no body)", "http_status", False),
         (413, b"too big", "413 too big", "overflow", False),
     ],
 )
@@ -1477,6 +1521,9 @@ def test_observer_sees_every_chunk_once() -> None:
         seen: list[Any] = []
         events_of(body, cut, on_chunk=seen.append)
         assert seen == [says("a"), says("b", "stop")]
+        failed: list[Any] = []
+        events_of(stream(says("a"), {"error": "gone"}, says("b")), cut, on_chunk=failed.append)
+        assert failed == [says("a"), {"error": "gone"}]
 
 
 # --- cost ---------------------------------------------------------------------------------------------------------------
