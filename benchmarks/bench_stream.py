@@ -126,7 +126,9 @@ async def measure(ways: dict[str, Way], url: str, rounds: int) -> dict[str, floa
 
 def main() -> None:
     """Run both loads and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--events", type=int, default=20_000)
     parser.add_argument("--paced", type=int, default=1_500)
     parser.add_argument("--rounds", type=int, default=5)

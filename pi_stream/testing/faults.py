@@ -13,10 +13,9 @@ Faults that several apis can have stand in the set once for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeAlias
-
-from attrs import field, frozen
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
 
 from pi_stream.apis import get_api
 from pi_stream.apis.base import TranslatorSetup
@@ -24,89 +23,14 @@ from pi_stream.engine.pipeline import Pipeline
 from pi_stream.events import Event
 from pi_stream.guard import Guard
 from pi_stream.http import ResponseHead
-from pi_stream.messages import AssistantMessage, ErrorKind, StopReason
+from pi_stream.messages import AssistantMessage
 from pi_stream.models import Model
 from pi_stream.options import StreamOptions
+from pi_stream.testing import _faults_any, _faults_chat, _faults_others
+from pi_stream.testing._fault import Consumer, Fault, Outcome, Step
 from pi_stream.testing.events import check_events
 
 __all__ = ["FAULTS", "Consumer", "Fault", "Outcome", "Step", "check_outcome", "cuts", "play"]
-
-Step: TypeAlias = bytes | float | Literal["hold", "cut", "reset"]
-"""What a server does next: send bytes, wait that many seconds, keep the connection open for ever, close it without the end
-that HTTP asks for, or reset it. After the last step the body ends as it should."""
-
-Consumer: TypeAlias = Literal["read", "leave", "abort", "cancel"]
-"""What the reader does: read to the end, or go at the first piece of text, by leaving, aborting or being cancelled."""
-
-
-@frozen(kw_only=True)
-class Outcome:
-    """What a client has to make of a fault.
-
-    Attributes:
-        stop: The stop reason.
-        text, thinking: All of it, joined.
-        calls: Name and arguments of each tool call; None for arguments that could not be read.
-        kind: Kind of the error.
-        retryable: Whether the error may go away by itself; None where it does not matter.
-        code, status: What the provider or HTTP calls the error.
-        words: What the error message says, among other things.
-        usage: Token counts that must be so, by the attributes of :class:`~pi_stream.usage.Usage`.
-        notes: Types of diagnostics that must be there.
-        check: Looks at what is in none of these fields.
-    """
-
-    stop: StopReason = "stop"
-    text: str = ""
-    thinking: str = ""
-    calls: tuple[tuple[str, dict[str, Any] | None], ...] = ()
-    kind: ErrorKind | None = None
-    retryable: bool | None = None
-    code: str | None = None
-    status: int | None = None
-    words: str = ""
-    usage: Mapping[str, Any] = field(factory=dict)
-    notes: tuple[str, ...] = ()
-    check: Callable[[AssistantMessage], object] | None = None
-
-
-@frozen(kw_only=True)
-class Fault:
-    """A case.
-
-    Attributes:
-        id: The fault it is a case of, such as ``B01``.
-        name: What the server does.
-        api: Whose protocol it speaks.
-        steps: What it does, one by one.
-        expect: What has to come of it.
-        status, headers: Of the answer.
-        consumer: What the reader does.
-        options: Options of the request.
-    """
-
-    id: str
-    name: str
-    api: str
-    steps: tuple[Step, ...]
-    expect: Outcome
-    status: int = 200
-    headers: Mapping[str, str] = field(factory=dict)
-    consumer: Consumer = "read"
-    options: Mapping[str, Any] = field(factory=dict)
-
-    @property
-    def body(self) -> bytes:
-        """The bytes of all steps."""
-        return b"".join(step for step in self.steps if isinstance(step, bytes))
-
-    @property
-    def is_body(self) -> bool:
-        """Whether it is all in the bytes: no time, connection or reader has a part in it."""
-        return self.consumer == "read" and all(isinstance(step, bytes) for step in self.steps)
-
-    def __str__(self) -> str:
-        return f"{self.id} {self.api}: {self.name}"
 
 
 def play(fault: Fault, pieces: Iterable[bytes] | None = None) -> list[Event]:
@@ -122,9 +46,7 @@ def play(fault: Fault, pieces: Iterable[bytes] | None = None) -> list[Event]:
     options = StreamOptions(**fault.options)
     model = Model(id="m", api=fault.api, provider="faults")
     head = AssistantMessage(api=fault.api, provider="faults", model="m", timestamp=0)
-    guard = Guard(
-        head, max_blocks=options.limits.blocks, max_argument_bytes=options.limits.argument_bytes
-    )
+    guard = Guard(head, max_blocks=options.limits.blocks, max_argument_bytes=options.limits.argument_bytes)
     response = ResponseHead(status=fault.status, headers=dict(fault.headers))
     pipeline = Pipeline(get_api(fault.api), TranslatorSetup(model=model, options=options), response, guard)
     events: list[Event] = []
@@ -133,26 +55,26 @@ def play(fault: Fault, pieces: Iterable[bytes] | None = None) -> list[Event]:
     return events + pipeline.end()
 
 
-def cuts(body: bytes, *, small: int = 2048, most: int = 200) -> Iterator[list[bytes]]:
+def cuts(body: bytes, *, small: int = 2048, step: int = 1) -> Iterator[list[bytes]]:
     """Ways to cut a body into reads.
 
-    A small one at every byte, and in two at each of its bytes. A larger one around the end of each line: just before it,
-    right at it and just behind it, everywhere at once; frames without lines are cut every 61 bytes.
+    A small one at every byte, all at once and one by one. A larger one around the end of each line: just before it, right
+    at it and just behind it, everywhere at once; frames without lines are cut every 61 bytes.
 
     Args:
         body: The body.
-        small: Up to this many bytes it is cut everywhere.
-        most: Up to this many bytes it is also cut in two everywhere.
+        small: How large a small one is, in bytes.
+        step: Of the places in a small one, every how many is the one cut.
     """
     if len(body) <= small:
         yield [body[at : at + 1] for at in range(len(body))]
-        for at in range(1, len(body), 1 if len(body) <= most else 7):
+        for at in range(1, len(body), step):
             yield [body[:at], body[at:]]
         return
     borders = [at + 1 for at, byte in enumerate(body) if byte in b"\r\n"] or list(range(0, len(body), 61))
     for shift in (-1, 0, 1):
         places = sorted({0, len(body), *(min(max(at + shift, 0), len(body)) for at in borders)})
-        yield [body[begin:end] for begin, end in zip(places, places[1:], strict=False)]
+        yield [body[begin:end] for begin, end in pairwise(places)]
 
 
 def check_outcome(fault: Fault, events: list[Event]) -> AssistantMessage:
@@ -173,7 +95,7 @@ def check_outcome(fault: Fault, events: list[Event]) -> AssistantMessage:
         (call.name, None if call.arguments_error else call.arguments) for call in message.tool_calls
     )
     cause = message.error_cause
-    found = {
+    found: dict[str, Any] = {
         "stop": message.stop_reason,
         "text": message.text,
         "thinking": message.thinking,
@@ -191,7 +113,12 @@ def check_outcome(fault: Fault, events: list[Event]) -> AssistantMessage:
                 found[name], wanted[name] = value, getattr(expect, name)
     for name, value in expect.usage.items():
         found[name], wanted[name] = getattr(message.usage, name), value
-    assert found == wanted, f"{fault}: {message.error_message or ''}"
+    wrong = "; ".join(
+        f"{name} is {found[name]!r:.200}, not {wanted[name]!r:.200}"
+        for name in found
+        if found[name] != wanted[name]
+    )
+    assert not wrong, f"{fault}: {wrong} ({message.error_message})"
     assert expect.words in (message.error_message or ""), f"{fault}: {message.error_message}"
     notes = [diagnostic.type for diagnostic in message.diagnostics or ()]
     assert set(expect.notes) <= set(notes), f"{fault}: the diagnostics are {notes}"
@@ -200,11 +127,5 @@ def check_outcome(fault: Fault, events: list[Event]) -> AssistantMessage:
     return message
 
 
-def _all_faults() -> tuple[Fault, ...]:
-    from pi_stream.testing import _faults_any, _faults_chat, _faults_others  # they are made of the classes above
-
-    return (*_faults_any.faults(), *_faults_chat.faults(), *_faults_others.faults())
-
-
-FAULTS: tuple[Fault, ...] = _all_faults()
+FAULTS: tuple[Fault, ...] = (*_faults_any.faults(), *_faults_chat.faults(), *_faults_others.faults())
 """All cases."""

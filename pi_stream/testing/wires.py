@@ -110,6 +110,11 @@ class Wire:
         return self.frames(*self.start, *map(self.words, words))
 
     @property
+    def binary(self) -> bool:
+        """Whether the framing is no text."""
+        return self.content_type == _FRAMES
+
+    @property
     def completing(self) -> bytes:
         """What follows the text up to the stop reason."""
         return self.frames(*(self.complete or self.end))
@@ -139,7 +144,9 @@ def _chat_wire(api: str) -> Wire:
         error={"error": {"message": OVERLOADED, "type": "overloaded_error"}},
         whole=lambda text: {
             "id": "r1",
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+            "choices": [
+                {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+            ],
             "usage": _CHAT_USAGE,
         },
     )
@@ -270,7 +277,13 @@ WIRES: dict[str, Wire] = {
                 {"contentBlockStop": {"contentBlockIndex": 0}},
                 {"messageStop": {"stopReason": "end_turn"}},
             ),
-            end=({"metadata": {"usage": {"inputTokens": USED[0], "outputTokens": USED[1], "totalTokens": sum(USED)}}},),
+            end=(
+                {
+                    "metadata": {
+                        "usage": {"inputTokens": USED[0], "outputTokens": USED[1], "totalTokens": sum(USED)}
+                    }
+                },
+            ),
             error=_BUSY,
             broken=bedrock_frame({"contentBlockDelta": '{"contentBlockIndex": 0, "del'}),
             whole=lambda text: {
@@ -307,7 +320,11 @@ WIRES: dict[str, Wire] = {
         Wire(
             api="cohere-chat",
             start=(
-                {"type": "message-start", "id": "r1", **{"delta": {"message": {"role": "assistant", "content": []}}}},
+                {
+                    "type": "message-start",
+                    "id": "r1",
+                    "delta": {"message": {"role": "assistant", "content": []}},
+                },
                 {**_cohere("content-start", content={"type": "text", "text": ""}), "index": 0},
             ),
             words=lambda words: {**_cohere("content-delta", content={"text": words}), "index": 0},

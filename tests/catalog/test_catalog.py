@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -270,3 +273,26 @@ async def test_a_missing_overlay_is_an_error_event(tmp_path: Path) -> None:
     assert message.error_cause is not None
     assert message.error_cause.kind == "config"
     assert "none.json" in (message.error_message or "")
+
+
+# --- weight -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_catalog_is_small() -> None:
+    """It is a fraction of the wheel, which shall stay below 1 MB."""
+    assert sum(len(zlib.compress(file.read_bytes())) for file in FILES) < 200_000
+
+
+def test_nothing_is_read_before_it_is_asked_for() -> None:
+    """Neither the import nor a client reads the catalog; a model reads the file of its vendor and no other."""
+    code = """
+import pi_stream
+client = pi_stream.Client()
+import pi_stream.catalog as catalog
+read = [catalog._models.cache_info().currsize]
+client.providers.model("groq/anything")
+read.append(catalog._models.cache_info().currsize)
+print(read)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[0, 1]"

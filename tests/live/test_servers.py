@@ -115,7 +115,8 @@ CELLS = [
     Cell("google-vertex", "aimock", "/v1/projects/p/locations/global", model="gemini-2.5-flash"),
     Cell("bedrock-converse-stream", "aimock", model="anthropic.claude-sonnet-4-5-20250929-v1:0"),
     Cell("bedrock-invoke", "aimock", model="anthropic.claude-sonnet-4-5-20250929-v1:0"),
-    Cell("cohere-chat", "aimock", model="command-a-reasoning-08-2025"),
+    # aimock sends what Cohere's model thinks as text.
+    Cell("cohere-chat", "aimock", cases=without("thinking"), model="command-a-reasoning-08-2025"),
     Cell("ollama", "aimock", model="qwen3"),
 ]
 
@@ -207,7 +208,7 @@ async def test_text(live: Live) -> None:
     events = await live.events("text")
     message = check_events(events)
     assert message.stop_reason in ("stop", "length"), message.error_message
-    assert message.api == live.cell.api
+    assert message.api == (live.cell.protocol.id if live.cell.protocol else live.cell.api)
     assert sum(event.type == "text_delta" for event in events) > 1
     assert joined(message, "text").strip()
     if live.cell.server == "aimock":
@@ -231,9 +232,9 @@ async def test_tool(live: Live) -> None:
 async def test_thinking(live: Live) -> None:
     """Thinking is told apart from the text that follows it."""
     message = check_events(await live.events("thinking"))
-    assert [block.type for block in message.content] == ["thinking", "text"], message.error_message
+    assert [block.type for block in message.content][:1] == ["thinking"], message.error_message
     assert joined(message, "thinking").strip()
-    if live.cell.server == "aimock":
+    if live.cell.server == "aimock":  # where the small model of llama.cpp stops is its own affair
         assert (joined(message, "thinking"), joined(message, "text")) == (THOUGHT, ANSWER)
 
 
