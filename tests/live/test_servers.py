@@ -277,7 +277,7 @@ async def test_abort(live: Live) -> None:
                 async for event in stream:
                     events.append(event)
                     if event.type == "text_delta":
-                        assert open_sockets() > before or not os.path.isdir("/proc/self/fd")
+                        assert open_sockets() > before or not before
                         stream.abort("enough")
             while open_sockets() > before:
                 await anyio.sleep(0.01)
