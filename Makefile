@@ -72,5 +72,5 @@ $(VENV)/.runtime: $(VENV)/.created pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo "Installing what the checks need (once) ..."
-	@$(INSTALL) --editable '.[local,fast,cli,schema]' --group dev
+	@$(INSTALL) --editable '.[local,fast,cli,schema,vertex]' --group dev
 	@touch $@
