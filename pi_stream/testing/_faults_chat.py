@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from attrs import evolve
+
 from pi_stream.messages import AssistantMessage, ThinkingContent
 from pi_stream.testing._fault import Fault, Outcome
 from pi_stream.testing.wires import sse_event
 
 __all__ = ["faults"]
 
+_APIS = ("openai-completions", "mistral-conversations")
 _DONE = "[DONE]"
 _CALLED = Outcome(stop="toolUse", calls=(("look", {"q": "tea"}),))
 _BOTH = Outcome(stop="toolUse", calls=(("look", {"q": "tea"}), ("look", {"q": "rum"})))
@@ -39,16 +42,15 @@ def _piece(arguments: Any = None, name: Any = None, **keys: Any) -> dict[str, An
 
 def _case(id: str, name: str, expect: Outcome, *chunks: Any, done: bool = True, **options: Any) -> Fault:
     body = b"".join(map(sse_event, [*chunks, *([_DONE] if done else [])]))
-    return Fault(id=id, name=name, api="openai-completions", steps=(body,), expect=expect, options=options)
+    return Fault(id=id, name=name, api=_APIS[0], steps=(body,), expect=expect, options=options)
 
 
 def faults() -> Iterator[Fault]:
-    """The cases."""
-    yield from _which_call()
-    yield from _what_arguments()
-    yield from _why_it_stopped()
-    yield from _text_and_thinking()
-    yield from _usage()
+    """The cases, for each api that speaks the protocol."""
+    for cases in (_which_call, _what_arguments, _why_it_stopped, _text_and_thinking, _usage):
+        for fault in cases():
+            for api in _APIS:
+                yield evolve(fault, api=api)
 
 
 def _which_call() -> Iterator[Fault]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pi_stream.messages import AssistantMessage
 from pi_stream.testing._fault import Fault, Outcome
-from pi_stream.testing.wires import bedrock_frame, json_line, sse_event
+from pi_stream.testing.wires import bedrock_frame, invoke_frame, json_line, sse_event
 
 __all__ = ["faults"]
 
@@ -16,14 +16,19 @@ _CALLED = Outcome(stop="toolUse", calls=(("look", {"q": "tea"}),))
 
 
 def faults() -> Iterator[Fault]:
-    """The cases."""
-    yield from _messages()
-    yield from _responses()
-    yield from _gemini()
+    """The cases, for each api that speaks the protocol."""
+    yield from _messages("anthropic-messages", sse_event)
+    yield from _messages("bedrock-invoke", invoke_frame)
+    yield from _responses("openai-responses")
+    yield from _responses("azure-openai-responses")
+    yield from _gemini("google-generative-ai")
+    yield from _gemini("google-vertex")
     yield from _rest()
 
 
-def _case(api: str, id: str, name: str, expect: Outcome, *chunks: Any, frame: Any = sse_event) -> Fault:
+def _case(
+    api: str, id: str, name: str, expect: Outcome, *chunks: Any, frame: Callable[[Any], bytes] = sse_event
+) -> Fault:
     return Fault(id=id, name=name, api=api, steps=(b"".join(map(frame, chunks)),), expect=expect)
 
 
@@ -60,9 +65,9 @@ def _tool(**fields: Any) -> dict[str, Any]:
     return _begin(0, type="tool_use", id="toolu_1", name="look", **fields)
 
 
-def _messages() -> Iterator[Fault]:
+def _messages(api: str, frame: Callable[[Any], bytes]) -> Iterator[Fault]:
     def case(id: str, name: str, expect: Outcome, *chunks: Any) -> Fault:
-        return _case("anthropic-messages", id, name, expect, *chunks)
+        return _case(api, id, name, expect, *chunks, frame=frame)
 
     hi = _delta(0, "text", text="hi")
     twice = Outcome(text="hi", usage={"input": 14, "cache_read": 100, "output": 7, "quality": "reported"})
@@ -125,9 +130,9 @@ def _completed(*output: Any) -> dict[str, Any]:
     return _event("completed", response={"id": "resp_1", "status": "completed", "output": list(output)})
 
 
-def _responses() -> Iterator[Fault]:
+def _responses(api: str) -> Iterator[Fault]:
     def case(id: str, name: str, expect: Outcome, *chunks: Any) -> Fault:
-        return _case("openai-responses", id, name, expect, *chunks)
+        return _case(api, id, name, expect, *chunks)
 
     said = _event("output_text.delta", output_index=0, content_index=0, item_id="B", delta="hi")
     added = _event("output_item.added", output_index=0, item=_item("A"))
@@ -179,12 +184,7 @@ def _counts(prompt: int, output: int) -> dict[str, int]:
     return {"promptTokenCount": prompt, "candidatesTokenCount": output, "totalTokenCount": prompt + output}
 
 
-def _gemini() -> Iterator[Fault]:
-    for api in ("google-generative-ai", "google-vertex"):
-        yield from _gemini_of(api)
-
-
-def _gemini_of(api: str) -> Iterator[Fault]:
+def _gemini(api: str) -> Iterator[Fault]:
     def case(id: str, name: str, expect: Outcome, *chunks: Any) -> Fault:
         return _case(api, id, name, expect, *chunks)
 

@@ -86,6 +86,8 @@ class FaultServer:
         if not fault.raw:
             writer.write(_head(fault))
         for step in fault.steps:
+            if writer.is_closing():
+                raise ConnectionResetError
             if isinstance(step, bytes):
                 writer.write(step if fault.raw else b"%x\r\n%s\r\n" % (len(step), step))
                 await writer.drain()
