@@ -72,14 +72,16 @@ class Server:
                 size = re.search(r"content-length: (\d+)", head, re.IGNORECASE)
                 request = json.loads(await reader.readexactly(int(size[1]) if size else 0))
                 self.requests += 1
-                await self.answer(request, writer)
+                await self.answer(request, reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             self.open -= 1
             writer.transport.abort()
 
-    async def answer(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+    async def answer(
+        self, request: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         kind, _, count = request["model"].partition("-")
         name = request["messages"][-1]["content"]
         if kind == "busy" and name not in self.busy:
@@ -93,7 +95,7 @@ class Server:
             await writer.drain()
             await asyncio.sleep(PAUSE)
         if kind == "stall":
-            await asyncio.sleep(3600)
+            await reader.read()  # until the client has enough
         if kind in ("cut", "reset"):
             writer.write(b"fff\r\nhalf a chunk")
             writer.transport.abort() if kind == "reset" else writer.close()

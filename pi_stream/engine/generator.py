@@ -18,7 +18,7 @@ from pi_stream.engine.limits import LimitClock
 from pi_stream.engine.parts import Assembler
 from pi_stream.engine.source import config_error
 from pi_stream.events import Event, Finish
-from pi_stream.exceptions import ConfigError, ProtocolViolation
+from pi_stream.exceptions import ConfigError, ProtocolViolation, TransportError
 from pi_stream.guard import Guard
 from pi_stream.messages import Context, ErrorCause, ErrorKind, Message, TextContent, Tool
 from pi_stream.models import Model
@@ -116,7 +116,10 @@ class GeneratorSource:
         now = anyio.current_time()
         if self._clock is None:
             self._clock = LimitClock(self._request.options.limits, now)
-        when, kind = self._clock.wait(now)
+        try:
+            when, kind = self._clock.wait(now)
+        except TransportError as passed:
+            return self._expired(passed.kind)
         item: Any = None
         try:
             if self._generator is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import inf
 
+from pi_stream.exceptions import TransportError
 from pi_stream.options import Limits
 
 __all__ = ["LimitClock"]
@@ -52,8 +53,13 @@ class LimitClock:
 
         Returns:
             The deadline, or None for no limit, and the kind of error if it passes.
+
+        Raises:
+            TransportError: The total limit has passed, whether or not there is something to read.
         """
         self._since = now
+        if now >= self._end:
+            raise TransportError("the answer took longer than limits.total", kind="timeout_total")
         when, kind = now + self._idle, "timeout_idle"
         if complete:
             if now + self._drain_left < when:

@@ -156,8 +156,8 @@ class HttpSource:
     async def _read(self, body: Body, pipeline: Pipeline, clock: LimitClock) -> list[Event]:
         """Wait for one read and turn it into events."""
         time = self._exchange.transport.time
-        body.set_deadline(*clock.wait(time(), complete=pipeline.draining))
         try:
+            body.set_deadline(*clock.wait(time(), complete=pipeline.draining))
             data = await body.receive()
         except TransportError as error:
             events = pipeline.fail(error.kind, str(error), origin=_origin(error))

@@ -350,6 +350,19 @@ async def test_a_generator_that_never_waits_meets_the_total_limit() -> None:
     assert message.error_cause.kind == "timeout_total"
 
 
+async def test_a_total_that_passes_between_pulls() -> None:
+    """A consumer who comes back too late gets the error, not an exception."""
+    client = Client(
+        providers=[Provider("mine", generate=Playing(text("a"), text("b"), finish("stop")).generate)]
+    )
+    async with client.stream("mine/m", "hi", limits=Limits(total=0.03)) as stream:
+        await anext(stream)
+        await anyio.sleep(0.05)
+        message = await stream.result()
+    assert message.error_cause is not None
+    assert message.error_cause.kind == "timeout_total"
+
+
 async def test_pieces_of_a_kind_of_string_are_strings() -> None:
     """Libraries have string classes of their own; what is handed out is plain text."""
 

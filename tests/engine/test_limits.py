@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pi_stream.engine.limits import LimitClock
+from pi_stream.exceptions import TransportError
 from pi_stream.options import Limits
 
 OFF = Limits(connect=None, head=None, first=None, idle=None, content=None, total=None, drain=None)
@@ -53,6 +56,15 @@ def test_total_runs_all_the_time() -> None:
     limits = clock(total=60, idle=10)
     limits.received(101.0)
     assert limits.wait(155.0) == (160.0, "timeout_total")
+
+
+def test_the_total_ends_a_stream_that_never_waits() -> None:
+    """Once it has passed nothing more is read, though there be something to read."""
+    limits = clock(total=60)
+    assert limits.wait(159.0) == (160.0, "timeout_total")
+    with pytest.raises(TransportError, match=r"limits\.total") as caught:
+        limits.wait(160.0)
+    assert caught.value.kind == "timeout_total"
 
 
 def test_after_the_stop_reason_only_the_drain_limit_matters() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +11,11 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
-from chat_bodies import chat_chunk, chat_pieces
+from chat_bodies import SSE, chat_chunk, chat_pieces
 
-from pi_stream import Client, ConfigError, Limits, StreamError, TextDelta, fold, to_json
+from pi_stream import Client, ConfigError, Limits, Provider, StreamError, TextDelta, fold, to_json
 from pi_stream.testing import check_events
+from pi_stream.transport.memory import MemoryResponse, MemoryTransport
 
 pytestmark = pytest.mark.anyio
 Memory = Callable[..., Client]
@@ -272,6 +274,17 @@ async def test_a_stalled_body_ends_by_its_limit(
     assert message.error_cause.retryable
     assert message.text in ("", "a ") or set(message.text) == {"a"}
     assert client._transport.open_bodies == 0  # type: ignore[union-attr]
+
+
+async def test_the_total_limit_ends_a_server_that_never_pauses() -> None:
+    """Where there is always something to read the engine never waits, and the total limit holds all the same."""
+    endless = itertools.repeat(chat_chunk({"content": "a"}))
+    transport = MemoryTransport(lambda request: MemoryResponse(headers=SSE, chunks=endless))
+    client = Client(providers=[Provider("mem", base_url="http://memory.test/v1")], transport=transport)
+    message = await client.complete("mem/m", "hi", limits=Limits(total=0.05))
+    assert message.error_cause is not None
+    assert message.error_cause.kind == "timeout_total"
+    assert set(message.text) == {"a"}
 
 
 async def test_the_consumers_own_time_is_never_counted(memory: Memory) -> None:
